@@ -1,0 +1,39 @@
+"""The Celery app: `celery --app config worker`."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import Any
+
+from celery import Celery
+from celery.signals import setup_logging, worker_init, worker_ready
+from django.conf import settings
+
+from config.checks import require_sound_settings
+from config.leash import follow_supervisor
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+logger = logging.getLogger(__name__)
+
+app = Celery("signoff")
+app.config_from_object(settings.CELERY)
+app.set_default()
+app.autodiscover_tasks()
+
+
+@setup_logging.connect
+def _keep_our_logging(**_: Any) -> None:
+    """Celery sets up no logging where somebody listens: Django's settings have done it."""
+
+
+@worker_ready.connect
+def _say_ready(**_: Any) -> None:
+    logger.info("takes work", extra={"action": "worker_ready"})
+
+
+@worker_init.connect
+def _begin(**_: Any) -> None:
+    require_sound_settings()
+    follow_supervisor()

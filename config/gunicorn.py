@@ -1,0 +1,25 @@
+"""gunicorn's settings that do not depend on the machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from config.leash import follow_supervisor
+from config.logs import logging_settings
+
+wsgi_app = "config.wsgi"
+worker_class = "gthread"
+workers = 1
+threads = 8
+timeout = 60
+graceful_timeout = 5
+keepalive = 5
+# A proxy in front says what was https: name its address in FORWARDED_ALLOW_IPS.
+accesslog = None
+control_socket_disable = True
+logconfig_dict = logging_settings()
+
+
+def on_starting(server: Any) -> None:
+    """In gunicorn's own process, which ends its workers."""
+    follow_supervisor()
