@@ -1,0 +1,34 @@
+"""How a Celery worker becomes one of ours: its pool's threads are the slots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+
+from journal import worker
+
+
+@worker_init.connect
+def check_pool(sender: Any, **_: Any) -> None:
+    """Only threads: a prefork child would hold runs under its parent's heartbeat, and its death go unseen."""
+    if not sender.pool_cls.__module__.endswith(".thread"):
+        raise SystemExit("signoff workers run with --pool=threads (see docs/engine.md)")
+
+
+@worker_ready.connect
+def start(sender: Any, **_: Any) -> None:
+    local = worker.LocalWorker(slots=sender.pool.limit, submit=lambda job: sender.pool.apply_async(job))
+    worker.set_current(local)
+    local.start()
+
+
+@worker_shutting_down.connect
+def drain(**_: Any) -> None:
+    worker.current().drain_out()
+
+
+@worker_shutdown.connect
+def stop(**_: Any) -> None:
+    worker.current().stop()
+    worker.set_current(None)

@@ -1,0 +1,324 @@
+"""What a stored value looks like to a person: as text in which nothing hides, and never more than fits.
+
+Pages, lists and messages show data only through this module. It returns plain text and where to mark it;
+templates escape it (journal/templatetags/signoff.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from journal import codec
+
+INLINE_LIMIT = 4000
+"""The most characters of one value that a page shows; the rest is a download."""
+
+FOLD_ABOVE = 400
+"""Longer text is folded, and says how long it is."""
+
+_READABLE = 16 * 1024
+"""Longer structures are shown as they are stored: laying them out would take longer than anyone reads."""
+
+# Invisible or ambiguous though Unicode calls them letters, marks or symbols: variation selectors, fillers, blanks.
+_INVISIBLE = frozenset(
+    [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0]
+    + list(range(0xFE00, 0xFE10))
+    + list(range(0xE0100, 0xE01F0))
+)
+_LOOKALIKE_SCRIPTS = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL")
+# Letters of other scripts that are drawn like Latin ones; a word made of nothing else is a disguise.
+_DISGUISES = frozenset("аеорсухіјѕһԁԛԝӏАВЕКМНОРСТУХІЈЅԌοαιρυνΑΒΕΖΗΙΚΜΝΟΡΤΥΧ")
+_WORD = re.compile(r"\w+")
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n){3,}")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text; with `mark`, text that a reader would not see or would misread, and its code points."""
+
+    text: str
+    mark: str = ""
+    instead: bool = False
+    """The mark is drawn in place of the text: the text itself is invisible, or would move its neighbours."""
+
+
+def pieces(text: str) -> list[Piece]:
+    """`text` in order, with hidden, reordering and disguised characters and long blank stretches set apart."""
+    if text.isascii() and text.replace("\n", "").isprintable() and "\n\n\n" not in text and text.strip() == text:
+        return [Piece(text)] if text else []
+    return list(_merged(_marked(text)))
+
+
+def count_hidden(text: str) -> int:
+    """How many characters of `text` are drawn as code points."""
+    return sum(len(piece.text) for piece in pieces(text) if piece.mark and piece.mark.startswith("U+"))
+
+
+def _marked(text: str) -> Iterator[Piece]:
+    disguised = set() if text.isascii() else _disguised(text)
+    blank = {found.start(): found.end() for found in _BLANK_LINES.finditer(text)}
+    first, last = len(text) - len(text.lstrip(" ")), len(text.rstrip(" "))
+    at = 0
+    while at < len(text):
+        end = blank.get(at)
+        if end is not None:
+            yield Piece(text[at:end], f"{text.count(chr(10), at, end) - 1} blank lines", instead=True)
+            at = end
+            continue
+        letter = text[at]
+        if at < first or at >= last or is_hidden(letter):
+            yield Piece(letter, _code_point(letter), instead=True)
+        elif at in disguised:
+            yield Piece(letter, _code_point(letter))
+        else:
+            yield Piece(letter)
+        at += 1
+
+
+def is_hidden(letter: str) -> bool:
+    """Whether this character cannot be seen, or changes how others are shown."""
+    if letter == "\n":
+        return False
+    return not letter.isprintable() or ord(letter) in _INVISIBLE
+
+
+def _merged(found: Iterator[Piece]) -> Iterator[Piece]:
+    """Neighbours that are shown alike become one: plain text, and repetitions of one code point."""
+    held: list[Piece] = []
+    for piece in found:
+        if held and (held[0].mark, held[0].instead) != (piece.mark, piece.instead):
+            yield _joined(held)
+            held = []
+        held.append(piece)
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[Piece]) -> Piece:
+    mark = held[0].mark
+    if mark.startswith("U+") and len(held) > 1:
+        mark = f"{mark} × {len(held)}"
+    return Piece("".join(piece.text for piece in held), mark, held[0].instead)
+
+
+def _code_point(letter: str) -> str:
+    return f"U+{ord(letter):04X}"
+
+
+def _disguised(text: str) -> set[int]:
+    """Places of letters that look like letters of another script: in a mixed word, or a word of nothing else."""
+    places: set[int] = set()
+    for found in _WORD.finditer(text):
+        word = found.group()
+        if word.isascii():
+            continue
+        foreign = [at for at, letter in enumerate(word) if _script(letter) in _LOOKALIKE_SCRIPTS]
+        mixed = any(_script(letter) == "LATIN" for letter in word)
+        styled = any(_script(word[at]) in ("FULLWIDTH", "MATHEMATICAL") for at in foreign)
+        letters = [letter for letter in word if letter.isalpha()]
+        if foreign and (mixed or styled or all(letter in _DISGUISES for letter in letters)):
+            places.update(found.start() + at for at in foreign)
+    return places
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0] if letter.isalpha() else ""
+
+
+# ---------------------------------------------------------------- values
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A value as a page shows it: its beginning, and what there is of it."""
+
+    text: str
+    """Never longer than INLINE_LIMIT."""
+    kind: str
+    """`text`, `amount`, `code`, or `nothing` for an empty value."""
+    rule: str
+    """Its type and extent, in words."""
+    length: int
+    """Characters of the whole."""
+    hidden: int
+    """Characters of `text` that are drawn as code points."""
+
+    @property
+    def is_cut(self) -> bool:
+        return self.length > len(self.text)
+
+    @property
+    def is_long(self) -> bool:
+        return self.kind == "text" and len(self.text) > FOLD_ABOVE
+
+    @property
+    def opening(self) -> str:
+        """The first line or so, for the fold's closed state."""
+        return self.text[:160]
+
+
+def fields_of(stored: str) -> list[tuple[str, Shown]]:
+    """The named values of a stored mapping, such as a step's arguments, in their order."""
+    try:
+        found = json.loads(stored)
+    except (ValueError, RecursionError):
+        return [("arguments", _cut(stored, "code", "as stored"))]
+    if not isinstance(found, dict) or "$" in found:
+        return [("arguments", shown(found))]
+    return [(name, shown(value)) for name, value in found.items()]
+
+
+def shown(found: Any) -> Shown:
+    """One value of a parsed stored text (typed JSON) for a page."""
+    tag = found.get("$") if isinstance(found, dict) else None
+    if tag in ("decimal", "int"):
+        number = str(found["v"]) if tag == "decimal" else str(int(found["v"], 16))
+        return _cut(number, "amount", "decimal" if tag == "decimal" else "number")
+    if tag in ("date", "time", "uuid", "datetime", "float"):
+        return _cut(_simple(found), "text", {"datetime": "date and time"}.get(tag, tag))
+    if tag == "utf16":
+        return _text_shown(str(codec.plain(json.dumps(found))))
+    if found is None:
+        return Shown("none", "nothing", "empty", 4, 0)
+    if isinstance(found, bool):
+        return Shown("yes" if found else "no", "text", "yes / no", 3 if found else 2, 0)
+    if isinstance(found, int | float):
+        return _cut(str(found), "amount", "number")
+    if isinstance(found, str):
+        return _text_shown(found)
+    return _structure(found)
+
+
+def _text_shown(text: str) -> Shown:
+    if not text:
+        return Shown("", "nothing", "empty text", 0, 0)
+    return _cut(text, "text", "text" if len(text) < 40 else f"text, {len(text):,} characters")
+
+
+def _simple(found: dict[str, Any]) -> str:
+    value = found.get("v")
+    return f"{value} {found['z']}" if "z" in found else str(value)
+
+
+def _structure(found: Any) -> Shown:
+    held = found["v"] if isinstance(found, dict) and "$" in found else found
+    if isinstance(held, str):  # bytes, an enum's name
+        return _text_shown(held)
+    rule = f"list of {len(held):,}"
+    if isinstance(found, dict) and found.get("$") in (None, "dict", "record"):
+        rule = f"{len(held):,} fields" if len(held) != 1 else "1 field"
+    if not held:
+        return Shown("", "nothing", f"empty, {rule}", 0, 0)
+    stored = _dumped(found)
+    return _cut(laid_out(stored), "code", rule)
+
+
+def _dumped(found: Any) -> str:
+    try:
+        return json.dumps(found, ensure_ascii=True)
+    except RecursionError:
+        return "nested too deeply to be shown"
+
+
+def _cut(text: str, kind: str, rule: str) -> Shown:
+    head = text[:INLINE_LIMIT]
+    return Shown(head, kind, rule, len(text), count_hidden(head))
+
+
+def preview(stored: str, length: int | None = None) -> Shown:
+    """The beginning of a stored text; `length` is that of the whole if only a part of it was read."""
+    whole = len(stored) if length is None else length
+    if whole > len(stored):
+        return Shown(stored[:INLINE_LIMIT], "code", size(whole), whole, 0)
+    text = laid_out(stored)
+    return Shown(text[:INLINE_LIMIT], "code", size(whole), len(text), 0)
+
+
+def laid_out(stored: str) -> str:
+    """A stored text as plain JSON, indented if it is long, with every character beyond ASCII as its code."""
+    if len(stored) > _READABLE:
+        return stored
+    try:
+        plain = codec.plain(stored)
+        compact = json.dumps(plain, ensure_ascii=True)
+        return compact if len(compact) <= 72 else json.dumps(plain, indent=2, ensure_ascii=True)
+    except (ValueError, RecursionError):
+        return stored
+
+
+def one_line(stored: str, limit: int = 120) -> str:
+    """A stored text in a table's cell: names and values without the punctuation, cut to `limit` characters."""
+    try:
+        found = codec.plain(stored)
+    except (ValueError, RecursionError):
+        return _clipped(stored, limit)
+    return _line(found, limit)
+
+
+def _line(found: Any, limit: int) -> str:
+    if not isinstance(found, dict):
+        return _clipped(_brief(found), limit)
+    parts = [f"{name} {_brief(value)}" for name, value in list(found.items())[:3]]
+    more = f", +{len(found) - 3}" if len(found) > 3 else ""
+    return _clipped(", ".join(parts), limit - len(more)) + more
+
+
+def event_line(stored: str, limit: int = 120) -> str:
+    """What an event says, in one line: its error, its result, or all of it."""
+    try:
+        found = codec.plain(stored)
+    except (ValueError, RecursionError):
+        return _clipped(stored, limit)
+    if isinstance(found, dict) and isinstance(found.get("error"), dict):
+        again = ", tried again" if found.get("retry_at") else ""
+        return _clipped(_error(found["error"]), limit - len(again)) + again
+    if isinstance(found, dict) and list(found) == ["result"]:
+        found = found["result"]
+    return _line(found, limit)
+
+
+def error_line(stored: str, limit: int = 2000) -> str:
+    """The error in an event's data, as type and message; its beginning is enough."""
+    try:
+        return _clipped(_error(codec.plain(stored)["error"]), limit)
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return _clipped(stored, limit)
+
+
+def _error(error: dict[str, Any]) -> str:
+    return f"{error.get('type')}: {error.get('message')}"
+
+
+def short(digest: str) -> str:
+    """Enough of a digest to tell two apart by eye."""
+    return f"{digest[:8]}…{digest[-4:]}"
+
+
+def _brief(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"{{{len(value)}}}"
+    if isinstance(value, list):
+        return f"[{len(value)}]"
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+def _clipped(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def size(length: int) -> str:
+    """A length in characters of stored text (ASCII: bytes) for people."""
+    if length < 1000:
+        return f"{length} B"
+    if length < 1_000_000:
+        return f"{length / 1000:.1f} kB"
+    return f"{length / 1_000_000:.1f} MB"
