@@ -1,0 +1,1 @@
+"""Agents: model clients, and the example workflows."""

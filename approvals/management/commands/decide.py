@@ -1,0 +1,169 @@
+"""manage.py decide: decisions from the command line, one or a stream of them."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from approvals.decisions import Outcome, decide
+from approvals.errors import CommandsOff, NotADecision, Refusal, UnknownApproval
+from approvals.models import Revision
+from approvals.people import person_named
+from approvals.states import Via
+from journal.ids import parse_id
+
+FIELDS = {"id": str, "revision": int, "verdict": str, "as": str, "reason": str}
+
+
+class Command(BaseCommand):
+    help = "Decide a request: `decide ID approve|reject --revision N --as USER [--reason TEXT]`, or `decide -`."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "id", help='the request, or "-" for JSON lines {"id", "revision", "verdict", "as", "reason"}'
+        )
+        parser.add_argument("verdict", nargs="?", help="approve or reject")
+        parser.add_argument("--revision", type=int, help="the one that you have seen")
+        parser.add_argument("--as", dest="person", metavar="USER", help="who decides")
+        parser.add_argument("--reason", default="", help="a rejection needs one")
+        parser.add_argument("--json", action="store_true", help="one JSON value")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not settings.SIGNOFF_COMMAND_DECISIONS:
+            raise CommandError(str(CommandsOff()))
+        if options["id"] == "-":
+            self._decide_many(sys.stdin, options)
+        else:
+            self._decide_one(options)
+
+    def _decide_one(self, options: dict[str, Any]) -> None:
+        missing = [name for name, key in _NEEDED.items() if options[key] is None]
+        if missing:
+            raise CommandError(f"decide needs {', '.join(missing)}")
+        line = {
+            "id": options["id"],
+            "revision": options["revision"],
+            "verdict": options["verdict"],
+            "as": options["person"],
+            "reason": options["reason"],
+        }
+        outcome = _settle(line)
+        if options["json"]:
+            self.stdout.write(json.dumps(outcome))
+        if not outcome["ok"]:
+            raise CommandError(f"{outcome['id']}: {outcome['message']}")
+        if not options["json"]:
+            self.stdout.write(f"{outcome['id']}: {outcome['message']}")
+
+    def _decide_many(self, lines: Iterable[str], options: dict[str, Any]) -> None:
+        outcomes = list(_outcomes(lines))
+        refused = [outcome for outcome in outcomes if not outcome["ok"]]
+        if options["json"]:
+            self.stdout.write(json.dumps(outcomes))
+        else:
+            for outcome in outcomes:
+                self.stdout.write(f"{outcome['id']}: {outcome['message']}")
+        if refused:
+            first = f"{refused[0]['id']}: {refused[0]['message']}"
+            raise CommandError(f"{len(refused)} of {len(outcomes)} decisions were refused; the first: {first}")
+
+
+_NEEDED = {"VERDICT": "verdict", "--revision": "revision", "--as": "person"}
+
+
+def _outcomes(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for number, text in enumerate(lines, start=1):
+        if not text.strip():
+            continue
+        try:
+            line = _read(text)
+        except NotADecision as error:
+            yield _refused({"id": f"line {number}"}, error)
+        else:
+            yield _settle(line)
+
+
+def _read(text: str) -> dict[str, Any]:
+    """One line of input. What is not exactly a decision is not taken for one."""
+    try:
+        line = json.loads(text, object_pairs_hook=_unique)
+    except ValueError as error:
+        raise NotADecision(f"not JSON: {error}") from None
+    if not isinstance(line, dict):
+        raise NotADecision("not a JSON object")
+    line.setdefault("reason", "")
+    if line.keys() != FIELDS.keys():
+        odd = ", ".join(sorted(line.keys() ^ FIELDS.keys()))
+        raise NotADecision(f"missing or not known: {odd}")
+    for name, kind in FIELDS.items():
+        if type(line[name]) is not kind:
+            raise NotADecision(f"{name} must be {'a whole number' if kind is int else 'text'}")
+    return line
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice")
+    return found
+
+
+def _settle(line: dict[str, Any]) -> dict[str, Any]:
+    """Decides, and says what came of it."""
+    approval_id = parse_id(line["id"])
+    try:
+        outcome = decide(
+            approval_id,
+            revision=line["revision"],
+            digest=_digest_of(approval_id, line["revision"]),
+            actor=person_named(line["as"]),
+            verdict=line["verdict"],
+            reason=line["reason"],
+            via=Via.COMMAND,
+            authenticated_by=_asserted_by(),
+        )
+    except Refusal as refusal:
+        return _refused(line | {"id": approval_id}, refusal)
+    return _described(outcome, line)
+
+
+def _digest_of(approval_id: str, number: int) -> str:
+    """The digest of the revision that the caller names. One that does not exist has none, and is refused as such."""
+    digests = dict(Revision.objects.filter(approval_id=approval_id).values_list("number", "digest"))
+    if not digests:
+        raise UnknownApproval(approval_id)
+    return bytes(digests[number]).hex() if number in digests else ""
+
+
+def _asserted_by() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):  # a container's user without an entry in passwd
+        name = str(os.getuid())
+    return f"asserted by OS user {name} on host {socket.gethostname()}"
+
+
+def _described(outcome: Outcome, line: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "ok": True,
+        "id": outcome.approval_id,
+        "revision": outcome.revision,
+        "verdict": outcome.choice,
+        "as": line["as"],
+        "status": outcome.status,
+        "repeated": outcome.is_repeated,
+        "message": str(outcome),
+    }
+
+
+def _refused(line: dict[str, Any], refusal: Refusal) -> dict[str, Any]:
+    said = {name: line.get(name) for name in ("id", "revision", "verdict", "as")}
+    return {"ok": False, **said, "error": refusal.code, "message": str(refusal)}

@@ -1,0 +1,98 @@
+// What keeps a page true while it is open: polls that rest while nobody looks, the lost connection, dialogs.
+// Nothing here decides anything; without it every link and form works by itself.
+"use strict";
+
+(() => {
+  const body = document.body;
+  const wide = window.matchMedia("(min-width: 1200px)");
+  const dialog = document.getElementById("dialog");
+  const lost = document.querySelector("[data-connection]");
+  const look = () => body.dispatchEvent(new CustomEvent("signoff:look"));
+
+  // ---- polls
+
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const element = event.target;
+    if (element.matches("[data-poll]") && document.hidden) event.preventDefault();
+    // Below 1200 px list and detail are pages of their own: follow the link instead.
+    if (element.matches("[data-wide]") && !wide.matches) {
+      event.preventDefault();
+      window.location.assign(element.href);
+    }
+  });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden) look();
+  });
+
+  // ---- deciding is off while the connection is lost, or when somebody else has decided
+
+  function decidingOff() {
+    const off = (lost !== null && !lost.hidden) || document.querySelector("[data-deciding-off]") !== null;
+    document.querySelectorAll("[data-decides]").forEach((button) => {
+      if (button.dataset.offByServer === undefined) button.dataset.offByServer = String(button.disabled);
+      button.disabled = off || button.dataset.offByServer === "true";
+    });
+    const notice = document.querySelector("[data-dialog-notice]");
+    const frozen = document.querySelector("[data-deciding-off] [data-frozen-says]");
+    if (notice) {
+      notice.hidden = !frozen;
+      notice.textContent = frozen ? frozen.textContent : "";
+    }
+  }
+
+  function connection(isLost) {
+    if (!lost || lost.hidden === !isLost) return;
+    lost.hidden = !isLost;
+    const since = lost.querySelector("[data-connection-since]");
+    if (isLost) since.textContent = `at ${window.signoffTimes.clock(window.signoffTimes.now(), false)}`;
+    decidingOff();
+  }
+
+  ["htmx:sendError", "htmx:timeout"].forEach((name) => document.addEventListener(name, () => connection(true)));
+  document.addEventListener("htmx:responseError", (event) => {
+    if (event.detail.xhr.status >= 500) connection(true);
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.successful) connection(false);
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-connection-retry]")) look();
+  });
+
+  // ---- after each swap
+
+  document.addEventListener("htmx:afterSettle", () => {
+    decidingOff();
+    const chosen = document.querySelector("#detail [data-approval]");
+    document.querySelectorAll("[data-row-of]").forEach((row) => {
+      if (chosen && row.dataset.rowOf === chosen.dataset.approval) row.setAttribute("aria-current", "true");
+      else row.removeAttribute("aria-current");
+    });
+    const list = document.querySelector("[data-count]");
+    if (list) {
+      document.querySelectorAll("[data-waiting-count]").forEach((count) => {
+        count.firstChild.nodeValue = list.dataset.count;
+      });
+    }
+  });
+
+  // ---- dialogs: filled by htmx, each also a page of its own
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target.id !== "dialog-content" || !dialog) return;
+    if (!dialog.open) dialog.showModal();
+    const first = dialog.querySelector("textarea, input:not([type=hidden])");
+    if (first) first.focus();
+  });
+  document.addEventListener("signoff:decided", () => {
+    if (dialog && dialog.open) dialog.close();
+    look();
+  });
+  document.addEventListener("click", (event) => {
+    const close = event.target.closest("[data-close-dialog]");
+    if (close && dialog && dialog.open) {
+      event.preventDefault();
+      dialog.close();
+    }
+  });
+})();
