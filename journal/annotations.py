@@ -27,7 +27,7 @@ def types_named(function: Callable[..., Any], *, returns: bool) -> dict[str, typ
 def _hints(target: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(target)
-    except Exception:
+    except Exception:  # noqa: BLE001 - evaluating an annotation runs the author's code
         return {name: hint for name, hint in inspect.get_annotations(target).items() if not isinstance(hint, str)}
 
 

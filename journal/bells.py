@@ -52,7 +52,7 @@ class Ringer:
             try:
                 current_app.send_task(BELL, queue=QUEUE, ignore_result=True, retry=False)
                 failing = False
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - each transport has errors of its own
                 if not failing:
                     log.warning("the doorbell does not ring (%s); workers look for work twice a second", error)
                 failing = True

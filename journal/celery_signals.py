@@ -18,7 +18,7 @@ def check_pool(sender: Any, **_: Any) -> None:
 
 @worker_ready.connect
 def start(sender: Any, **_: Any) -> None:
-    local = worker.LocalWorker(slots=sender.pool.limit, submit=lambda job: sender.pool.apply_async(job))
+    local = worker.LocalWorker(slots=sender.pool.limit, submit=sender.pool.apply_async)
     worker.set_current(local)
     local.start()
 

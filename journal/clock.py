@@ -25,6 +25,7 @@ class Anchor:
     The worker's own wall clock plays no part, so it may be wrong by any amount."""
 
     def __init__(self, moment: datetime) -> None:
+        self._latest = moment
         self.set(moment)
 
     def set(self, moment: datetime) -> None:
@@ -32,4 +33,6 @@ class Anchor:
         self._read_at = time.monotonic()
 
     def now(self) -> datetime:
-        return self._moment + timedelta(seconds=time.monotonic() - self._read_at)
+        """Never earlier than it said before."""
+        self._latest = max(self._latest, self._moment + timedelta(seconds=time.monotonic() - self._read_at))
+        return self._latest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import traceback
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ def difference(execution: Execution, reason: str, path: str, asked: Asked | None
             "args": _preview(recorded.first.args),
         },
         "asked": asked and {"path": path, "kind": str(asked.kind), "name": asked.name, "args": _preview(asked.text)},
-        "line": _author_line(sys._getframe(1)),
+        "line": _author_line(inspect.currentframe()),
         "code": {"recorded": execution.loaded.recorded_by, "at_hand": execution.holder.fingerprint},
     }
 

@@ -24,6 +24,8 @@ FOLD_ABOVE = 400
 _READABLE = 16 * 1024
 """Longer structures are shown as they are stored: laying them out would take longer than anyone reads."""
 
+_COLUMNS = 8
+
 # Invisible or ambiguous though Unicode calls them letters, marks or symbols: variation selectors, fillers, blanks.
 _INVISIBLE = frozenset(
     [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x2800, 0x3164, 0xFFA0]
@@ -140,13 +142,16 @@ class Shown:
     text: str
     """Never longer than INLINE_LIMIT."""
     kind: str
-    """`text`, `amount`, `code`, or `nothing` for an empty value."""
+    """`text`, `amount`, `table`, `record`, `code`, or `nothing` for an empty value."""
     rule: str
     """Its type and extent, in words."""
     length: int
     """Characters of the whole."""
     hidden: int
     """Characters of `text` that are drawn as code points."""
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    """Of a `table` (a list of like records) or a `record` (names and values): all of its cells, as text."""
 
     @property
     def is_cut(self) -> bool:
@@ -215,7 +220,26 @@ def _structure(found: Any) -> Shown:
     if not held:
         return Shown("", "nothing", f"empty, {rule}", 0, 0)
     stored = _dumped(found)
-    return _cut(laid_out(stored), "code", rule)
+    return _table(stored, rule) or _cut(laid_out(stored), "code", rule)
+
+
+def _table(stored: str, rule: str) -> Shown | None:
+    """A small list of like records, or one small record, in rows; None for anything else."""
+    if len(stored) > INLINE_LIMIT:
+        return None
+    plain = codec.plain(stored)
+    if isinstance(plain, dict):
+        kind, columns, records = "record", (), [[name, value] for name, value in plain.items()]
+    elif all(isinstance(item, dict) and item and item.keys() == plain[0].keys() for item in plain):
+        kind, columns, records = "table", tuple(plain[0]), [list(item.values()) for item in plain]
+    else:
+        return None
+    if len(columns) > _COLUMNS or any(isinstance(cell, dict | list) for record in records for cell in record):
+        return None
+    rows = tuple(tuple(_brief(cell) for cell in record) for record in records)
+    text = "".join(cell for row in rows for cell in row)
+    hidden = sum(count_hidden(cell) for row in (columns, *rows) for cell in row)
+    return Shown(text, kind, rule, len(text), hidden, columns, rows)
 
 
 def _dumped(found: Any) -> str:

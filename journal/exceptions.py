@@ -50,7 +50,7 @@ def describe(recorded: dict[str, Any], path: str | None) -> dict[str, Any]:
 def _message(error: BaseException) -> str:
     try:
         return str(error)[:DATA_LIMIT]
-    except Exception as broken:
+    except Exception as broken:  # noqa: BLE001 - its __str__ is the author's
         return f"(its text cannot be read: {type(broken).__name__})"
 
 
@@ -91,5 +91,5 @@ def _build(recorded: dict[str, Any]) -> Exception | None:
             built.args = tuple(args)
         vars(built).update(recorded["data"])
         return built if isinstance(built, Exception) and str(built) == recorded["message"] else None
-    except Exception:
+    except Exception:  # noqa: BLE001 - its class is the author's
         return None

@@ -99,7 +99,7 @@ def _requested(stop: Stop) -> tuple[str, datetime]:
 
     try:
         reference = _transact(stop, ask)
-    except Exception as error:  # no such policy, a summary that raises: recorded, so that a replay sees the same
+    except Exception as error:  # noqa: BLE001 - no such policy, a summary that raises: recorded, so that a replay sees the same
         recorded = exceptions.record(error)
         failed = {"error": recorded, "retry_at": None}
         stop.execution.append(stop.draft(EventKind.STEP_FAILED, failed, stop.text))

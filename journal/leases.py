@@ -34,7 +34,8 @@ LOCK_SPACE = 0x51F
 # Life and death are told by clock_timestamp(), not journal_clock(): tests move that one by hours.
 LOST_SESSIONS = """
 UPDATE journal_worker w
-SET session_lost_at = CASE WHEN seen.held THEN NULL ELSE coalesce(session_lost_at, clock_timestamp()) END
+SET session_lost_at =
+    CASE WHEN seen.held THEN NULL ELSE coalesce(session_lost_at, clock_timestamp()) END
 FROM (
     SELECT id, EXISTS (
         SELECT 1 FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted
@@ -47,7 +48,8 @@ WHERE w.id = seen.id AND seen.held = (w.session_lost_at IS NOT NULL)
 
 # Both graces also count from the server's own start: after a restart no worker has a session, and none is dead.
 OVERDUE = """
-SELECT id, CASE WHEN heartbeat_at < clock_timestamp() - %(lease)s * interval '1 second' THEN 'stale' ELSE 'suspected' END
+SELECT id,
+    CASE WHEN heartbeat_at < clock_timestamp() - %(lease)s * interval '1 second' THEN 'stale' ELSE 'suspected' END
 FROM journal_worker
 WHERE stopped_at IS NULL AND death IS NULL AND id <> %(me)s
   AND ((heartbeat_at < clock_timestamp() - %(lease)s * interval '1 second'

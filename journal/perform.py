@@ -48,7 +48,7 @@ def start_step(execution: Execution, step: Step[..., Any], path: str, asked: Ask
     try:
         result = codec.encode(_call_outside(execution, step, effective, info), name=f"the result of {step.name}")
         value = codec.decode(result, step.result_types)  # what a replay will see
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - whatever a step raises is its outcome
         execution.resume_unwinding()  # it was no error of the step's: this worker stops, or has lost the run
         outcome = _failure(execution, step, attempt, error)
         execution.append(draft(EventKind.STEP_FAILED, data=codec.encode(outcome)))

@@ -49,7 +49,7 @@ class Retry:
         if attempt >= self.max_attempts or not self._is_worth_it(error):
             return None
         pause = min(seconds(self.longest), seconds(self.first) * self.factor ** (attempt - 1))
-        return pause * random.uniform(1 - self.jitter, 1 + self.jitter)
+        return pause * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - spreads, hides nothing
 
     def _is_worth_it(self, error: BaseException) -> bool:
         if isinstance(error, self.never) or not isinstance(error, Exception):

@@ -124,7 +124,7 @@ def _event_row(event: dict[str, Any]) -> EventRow:
 def _about(event: dict[str, Any]) -> str:
     """Input, output or reason, in one line."""
     kind, data, args = event["kind"], event["data"], event["args"]
-    if kind == EventKind.APPROVAL_REQUESTED and args:
+    if kind in (EventKind.APPROVAL_REQUESTED, EventKind.RUN_STARTED) and args:
         return display.one_line(args)
     if data is None and event["data_size"] is not None:
         return f"{display.size(event['data_size'])}"

@@ -67,7 +67,7 @@ def _run_body(execution: Execution) -> Unwinding | None:
         if execution.unwinding is None:
             return Mismatched({"reason": f"the input cannot be read: {unreadable}", "path": ""})
         error = unreadable
-    except BaseException as raised:
+    except BaseException as raised:  # noqa: BLE001 - whatever a body raises is its end
         error = raised
     if execution.unwinding is not None:
         if error is not execution.unwinding:
@@ -85,7 +85,7 @@ def _run_body(execution: Execution) -> Unwinding | None:
 
 def _report_swallowed(execution: Execution, unwinding: Unwinding) -> None:
     """A bare `except:` or a `finally` with return caught the suspension; it holds all the same."""
-    frames = [frame for frame in traceback.extract_tb(unwinding.__traceback__)]
+    frames = list(traceback.extract_tb(unwinding.__traceback__))
     where = f"{frames[0].filename}:{frames[0].lineno}" if frames else "an unknown line"
     log.warning(
         "workflow %s swallowed its suspension at %s: catch Exception, not everything (run %s)",

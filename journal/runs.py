@@ -30,11 +30,13 @@ WITH run AS (
         %(owner)s, %(at)s, 1, %(head)s, 0, 0, 0, 0, '', '{}')
     ON CONFLICT DO NOTHING RETURNING id
 ), payload AS (
-    INSERT INTO journal_payload (run_id, hash, body) SELECT id, %(hash)s, %(large)s::text FROM run WHERE %(large)s::text IS NOT NULL
+    INSERT INTO journal_payload (run_id, hash, body)
+    SELECT id, %(hash)s, %(large)s::text FROM run WHERE %(large)s::text IS NOT NULL
 ), event AS (
     INSERT INTO journal_event (run_id, seq, generation, branch, path, attempt, kind, name, args_digest, args,
                                data_hash, data, at, digest)
-    SELECT id, 1, 0, 0, '', 0, %(kind)s, %(workflow)s, %(hash)s, %(small)s::text, %(data_hash)s, %(data)s, %(at)s, %(digest)s
+    SELECT id, 1, 0, 0, '', 0, %(kind)s, %(workflow)s, %(hash)s, %(small)s::text,
+           %(data_hash)s, %(data)s, %(at)s, %(digest)s
     FROM run
 )
 SELECT id FROM run

@@ -62,7 +62,8 @@ WITH best AS (
     DELETE FROM journal_wait USING best WHERE run_id = best.id
 )
 UPDATE journal_run r
-SET status = 'running', state_at = journal_clock(), claimed_at = journal_clock(), epoch = epoch + 1, worker_id = %(worker)s
+SET status = 'running', state_at = journal_clock(), claimed_at = journal_clock(), epoch = epoch + 1,
+    worker_id = %(worker)s
 FROM best WHERE r.id = best.id AND EXISTS (
     SELECT 1 FROM journal_worker WHERE id = %(worker)s AND stopped_at IS NULL AND death IS NULL
 )

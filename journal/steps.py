@@ -59,7 +59,7 @@ class Step(Generic[P, R]):
 
     def unguarded(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The bare function, for tests: not journaled, and nobody is asked."""
-        return self.execute(self.bind(args, kwargs))
+        return self.execute(self.bind(args, kwargs))  # type: ignore[no-any-return]
 
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """The arguments by parameter in the order of the signature, defaults included: all that takes effect."""
@@ -72,7 +72,7 @@ class Step(Generic[P, R]):
 
     def execute(self, arguments: dict[str, Any]) -> Any:
         """Calls the function; an async one is run to its end."""
-        bound = inspect.BoundArguments(self.signature, arguments)  # type: ignore[arg-type]
+        bound = inspect.BoundArguments(self.signature, arguments)
         bound.apply_defaults()
         result = self.fn(*bound.args, **bound.kwargs)
         return asyncio.run(result) if inspect.iscoroutine(result) else result
@@ -82,7 +82,8 @@ class Step(Generic[P, R]):
             return context.execution().perform(self, self.bind(args, kwargs))  # type: ignore[no-any-return]
         if self.guard is not None:
             raise NotInWorkflow(
-                f"{self.name} needs approval, so it runs only in a workflow's own frame; tests use {self.name}.unguarded(…)"
+                f"{self.name} needs approval, so it runs only in a workflow's own frame; "
+                f"tests use {self.name}.unguarded(…)"
             )
         return self.execute(self.bind(args, kwargs))  # type: ignore[no-any-return]
 

@@ -7,7 +7,7 @@ import random as chance
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
 from journal import codec, context
 from journal.execution import Execution
@@ -15,29 +15,34 @@ from journal.history import Asked
 from journal.states import CallKind, EventKind
 from journal.writer import Draft
 
+T = TypeVar("T")
+
 
 def now() -> datetime:
     """The database's time, as it was when the workflow first came here."""
-    return _drawn("now", lambda execution, path: execution.writer.anchor.now(), keep=True)  # type: ignore[no-any-return]
+    return _drawn("now", lambda execution, path: execution.writer.anchor.now(), keep=True)
 
 
 def uuid4() -> uuid.UUID:
     """A random-looking UUID, derived from the run and the position."""
-    return _drawn("uuid4", lambda execution, path: uuid.UUID(bytes=_seed(execution, path)[:16], version=4), keep=False)  # type: ignore[no-any-return]
+    return _drawn("uuid4", lambda execution, path: uuid.UUID(bytes=_seed(execution, path)[:16], version=4), keep=False)
 
 
 def random() -> chance.Random:
     """A generator, seeded by the run and the position."""
-    return _drawn("random", lambda execution, path: chance.Random(_seed(execution, path)), keep=False)  # type: ignore[no-any-return]
+    return _drawn("random", lambda execution, path: chance.Random(_seed(execution, path)),  # noqa: S311 - repeatable by intent
+        keep=False)
 
 
-def _drawn(name: str, make: Callable[[Execution, str], Any], *, keep: bool) -> Any:
+def _drawn(name: str, make: Callable[[Execution, str], T], *, keep: bool) -> T:
     """Rides on the next append. What is derived is not stored, only that it was asked for here."""
     execution = context.execution()
     path = execution.position()
     site = execution.site(path, Asked(CallKind.VALUE, name))
+    value: T
     if site is not None and keep:
-        return site.first.read()["value"]
+        value = site.first.read()["value"]
+        return value
     value = make(execution, path)
     if site is None:
         data = codec.encode({"value": value}) if keep else None

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from journal import chain, codec, hooks, statements
 from journal.errors import UnknownRun
 from journal.history import PastEvent
 from journal.loading import past_event
-from journal.models import Payload, Run
+from journal.models import Event, Payload, Run
 from journal.states import ENDED, EventKind, RunStatus
 
 
@@ -101,10 +103,7 @@ def _bodies(run: Run, events: list[PastEvent]) -> Iterator[str]:
 
 def _orphans() -> Iterator[tuple[str, list[str]]]:
     """Events and payloads of runs that are not there."""
-    for table in ("journal_event", "journal_payload"):
-        lost = statements.rows(
-            f"SELECT DISTINCT x.run_id FROM {table} x LEFT JOIN journal_run r ON r.id = x.run_id WHERE r.id IS NULL",
-            [],
-        )
-        for (run_id,) in lost:
-            yield run_id, [f"{table} has rows of a run that is not there"]
+    there = Exists(Run.objects.filter(pk=OuterRef("run_id")))
+    for model in (Event, Payload):
+        for lost in model._default_manager.filter(~there).values_list("run_id", flat=True).distinct():
+            yield lost, [f"{model._meta.db_table} has rows of a run that is not there"]

@@ -48,7 +48,8 @@ def _list_context(request: HttpRequest) -> dict[str, Any]:
     page = run_list.page_of(seen, tab, request.GET.get("after", ""))
     counts = run_list.counts(seen)
     version = _digest(page.version + str(counts))
-    return {"section": "runs", "page": page, "tabs": run_list.TABS, "counts": counts, "version": version}
+    tabs = [(each, counts.get(each.slug, "")) for each in run_list.TABS]
+    return {"section": "runs", "page": page, "tabs": tabs, "version": version}
 
 
 @require_safe

@@ -146,7 +146,7 @@ class LocalWorker:
 
     def _sweep_until(self, stopping: threading.Event) -> None:
         unblocked_at = 0.0
-        while not stopping.wait(SWEEP_EVERY * random.uniform(0.8, 1.2)):
+        while not stopping.wait(SWEEP_EVERY * random.uniform(0.8, 1.2)):  # noqa: S311 - spreads, hides nothing
             try:
                 sweeping.wake_due()
                 leases.sweep_dead(self._heart.worker_id, may_suspect=self._heart.is_steady())
@@ -243,5 +243,5 @@ def current() -> LocalWorker:
 
 
 def set_current(worker: LocalWorker | None) -> None:
-    global _current
+    global _current  # noqa: PLW0603 - one worker per process, made by Celery's signal
     _current = worker

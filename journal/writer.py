@@ -263,11 +263,9 @@ class _Built:
             data_hash,
             at,
         )
-        self.rows.append(
-            [self.seq, writer.generation, writer.branch, draft.path, draft.attempt, draft.kind, draft.name]
-            + [args_digest, self._body(args_digest, draft.args if draft.first else None)]
-            + [data_hash, self._body(data_hash, draft.data), at, self.digest]
-        )
+        position = [self.seq, writer.generation, writer.branch, draft.path, draft.attempt, draft.kind, draft.name]
+        arguments = [args_digest, self._body(args_digest, draft.args if draft.first else None)]
+        self.rows.append([*position, *arguments, data_hash, self._body(data_hash, draft.data), at, self.digest])
 
     def _body(self, digest: bytes | None, body: str | None) -> str | None:
         if digest is None or body is None or len(body) <= INLINE:

@@ -58,7 +58,9 @@ def icon(name: str) -> SafeString:
 def marked(value: object) -> SafeString:
     """Text from outside: inert, kept apart from the text around it, with hidden characters as code points."""
     found = display.pieces(str(value))
-    return format_html('<bdi class="data">{}</bdi>', format_html_join("", "{}{}", (_piece(piece) for piece in found)))
+    return format_html(
+        '<bdi class="data" hx-disable>{}</bdi>', format_html_join("", "{}{}", (_piece(piece) for piece in found))
+    )
 
 
 def _piece(piece: display.Piece) -> tuple[str, SafeString | str]:
@@ -76,13 +78,13 @@ def one_line(stored: str) -> SafeString:
 @register.filter
 def brief(value: object) -> SafeString:
     """A small plain value, such as the arguments in a difference."""
-    return marked("–" if value is None else json.dumps(value, ensure_ascii=True)[: display.INLINE_LIMIT])
+    return marked("–" if value in (None, "") else json.dumps(value, ensure_ascii=True)[: display.INLINE_LIMIT])
 
 
 @register.filter
-def clipped(text: str) -> str:
+def clipped(value: object) -> str:
     """As much of a message as a page shows."""
-    limit = display.FOLD_ABOVE * 2
+    text, limit = str(value), display.FOLD_ABOVE * 2
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from journal import leases, registry, statements, sweeping
 from journal.models import Run, Worker
@@ -56,9 +54,3 @@ def finished(run_id: str) -> Run:
     assert run.status in ("completed", "failed"), (run.status, run.blocked, list(run.waits.all()))
     return run
 
-
-@contextmanager
-def fresh_registry() -> Iterator[None]:
-    """Workflows and steps of a test are forgotten after it."""
-    with registry.isolated():
-        yield

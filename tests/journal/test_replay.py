@@ -6,22 +6,16 @@ from decimal import Decimal
 
 import pytest
 
-from journal import Retry, current_run, current_step, now, random, runs, sleep, step, uuid4, wait_for_signal, workflow
-from journal.errors import StepFailed, WaitTimeout
+from journal import Retry, current_step, now, random, runs, sleep, step, uuid4, wait_for_signal, workflow
 from journal.describing import describe_run
-from journal.models import Event, Run
-from tests.journal.inprocess import TestHolder, finished, fresh_registry
+from journal.errors import StepFailed, WaitTimeout
+from journal.models import Run
+from tests.journal.inprocess import TestHolder, finished
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(autouse=True)
-def _own_names():
-    with fresh_registry():
-        yield
-
-
-def test_a_run_completes_and_its_result_comes_back_typed():
+def test_a_run_completes_and_its_result_comes_back_typed() -> None:
     calls = []
 
     @step
@@ -38,11 +32,14 @@ def test_a_run_completes_and_its_result_comes_back_typed():
     assert runs.result(run.id, timeout=0) == Decimal("19.80")
     assert calls == ["1", "2"]
     assert [event["kind"] for event in describe_run(Run.objects.get(pk=run.id))["events"]] == [
-        "run_started", "step_completed", "step_completed", "run_completed",
+        "run_started",
+        "step_completed",
+        "step_completed",
+        "run_completed",
     ]
 
 
-def test_a_signal_wakes_a_run_and_earlier_steps_are_not_executed_again():
+def test_a_signal_wakes_a_run_and_earlier_steps_are_not_executed_again() -> None:
     calls = []
 
     @step
@@ -66,13 +63,13 @@ def test_a_signal_wakes_a_run_and_earlier_steps_are_not_executed_again():
     assert Run.objects.get(pk=run.id).status == "waiting"
     runs.signal(run.id, "other", 1)
     assert holder.work() == 0
-    runs.signal(run.id, "go", {"n": Decimal("1")})
+    runs.signal(run.id, "go", {"n": Decimal(1)})
     holder.work()
     assert runs.result(run.id, timeout=0) == "got {'n': Decimal('1')}"
     assert calls == ["before", "after"]
 
 
-def test_a_signal_before_the_wait_is_kept():
+def test_a_signal_before_the_wait_is_kept() -> None:
     @workflow
     def waits() -> object:
         return wait_for_signal("go")
@@ -84,7 +81,7 @@ def test_a_signal_before_the_wait_is_kept():
     assert runs.result(run.id, timeout=0) == 1
 
 
-def test_time_and_chance_are_the_same_on_replay():
+def test_time_and_chance_are_the_same_on_replay() -> None:
     seen = []
 
     @workflow
@@ -102,10 +99,10 @@ def test_time_and_chance_are_the_same_on_replay():
     runs.signal(run.id, "go")
     holder.work()
     finished(run.id)
-    assert len({entry for entry in seen}) == 2
+    assert len(set(seen)) == 2
 
 
-def test_a_failed_step_is_retried_and_raises_what_it_raised():
+def test_a_failed_step_is_retried_and_raises_what_it_raised() -> None:
     calls = []
 
     class Odd(Exception):
@@ -142,7 +139,7 @@ def test_a_failed_step_is_retried_and_raises_what_it_raised():
     assert calls == [1, 2]
 
 
-def test_a_wait_times_out_by_the_arrival_of_the_signal():
+def test_a_wait_times_out_by_the_arrival_of_the_signal() -> None:
     @workflow
     def waits() -> object:
         try:
@@ -157,7 +154,7 @@ def test_a_wait_times_out_by_the_arrival_of_the_signal():
     assert runs.result(run.id, timeout=0) == "late"
 
 
-def test_a_failed_run_names_the_position_its_error_came_from():
+def test_a_failed_run_names_the_position_its_error_came_from() -> None:
     @step(retry=Retry(max_attempts=1))
     def breaks() -> None:
         raise KeyError("missing")

@@ -74,9 +74,7 @@ def slow_refund(invoice: str, amount: Decimal, gates: str, held: str) -> ledger.
 
 @requires_approval(policy="refunds", summary=lambda invoice, amount, **_: f"Refund {amount} for {invoice}, slowly")
 @step
-def slow_approved_refund(
-    invoice: str, amount: Decimal, matched: bool, gates: str, held: str
-) -> ledger.Receipt:
+def slow_approved_refund(invoice: str, amount: Decimal, matched: bool, gates: str, held: str) -> ledger.Receipt:
     """Pays after the policy "refunds" let it."""
     return _call(invoice, amount, gates, held)
 

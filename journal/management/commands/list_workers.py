@@ -13,7 +13,7 @@ class Command(JsonCommand):
 
     def handle(self, **options: Any) -> None:
         workers = Worker.objects.filter(stopped_at=None, death=None).order_by("pk").prefetch_related("runs")
-        shown = [
+        shown: list[dict[str, Any]] = [
             {
                 "pid": worker.pid,
                 "host": worker.host,

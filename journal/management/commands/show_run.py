@@ -40,8 +40,8 @@ def _lines(shown: dict[str, Any]) -> list[str]:
         lines.append(f"error: {shown['error']['type']}: {shown['error']['message']}")
     if shown["status"] == "completed":
         lines.append(f"result: {json.dumps(shown['result'])}")
-    for event in shown["events"]:
-        lines.append(
-            f"{event['seq']:>5}  {event['at'][:23]}  {event['path'] or '':<6} {event['kind']:<18} {event['name']}"
-        )
+    lines += [
+        f"{event['seq']:>5}  {event['at'][:23]}  {event['path'] or '':<6} {event['kind']:<18} {event['name']}"
+        for event in shown["events"]
+    ]
     return [terminal(line) for line in lines]
