@@ -105,7 +105,7 @@ def _pack_str(value: str) -> Any:
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:  # lone surrogates: two of them side by side would come back as one character
-        return {"$": "utf16", "v": base64.b64encode(value.encode("utf-16-le", "surrogatepass")).decode("ascii")}
+        return {"$": "text", "v": base64.b64encode(value.encode("utf-8", "surrogatepass")).decode("ascii")}
     return value
 
 
@@ -278,7 +278,7 @@ _READERS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "frozenset": lambda found: frozenset(found["v"]),
     "int": lambda found: int(found["v"], 16),
     "float": lambda found: float(found["v"]),
-    "utf16": lambda found: base64.b64decode(found["v"]).decode("utf-16-le", "surrogatepass"),
+    "text": lambda found: base64.b64decode(found["v"]).decode("utf-8", "surrogatepass"),
     "bytes": lambda found: base64.b64decode(found["v"]),
     "decimal": lambda found: Decimal(found["v"]),
     "uuid": lambda found: UUID(found["v"]),
@@ -383,7 +383,7 @@ def _flatten(found: dict[str, Any]) -> Any:
         return str(UUID(value))
     if tag == "timedelta":
         return timedelta(*(value or [])).total_seconds()
-    if tag in ("int", "utf16"):
+    if tag in ("int", "text"):
         return _READERS[tag](found)
     if tag == "float":
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]

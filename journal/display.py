@@ -186,7 +186,7 @@ def shown(found: Any) -> Shown:
         return _cut(number, "amount", "decimal" if tag == "decimal" else "number")
     if tag in ("date", "time", "uuid", "datetime", "float"):
         return _cut(_simple(found), "text", {"datetime": "date and time"}.get(tag, tag))
-    if tag == "utf16":
+    if tag == "text":
         return _text_shown(str(codec.plain(json.dumps(found))))
     if found is None:
         return Shown("none", "nothing", "empty", 4, 0)

@@ -30,8 +30,11 @@ def uuid4() -> uuid.UUID:
 
 def random() -> chance.Random:
     """A generator, seeded by the run and the position."""
-    return _drawn("random", lambda execution, path: chance.Random(_seed(execution, path)),  # noqa: S311 - repeatable by intent
-        keep=False)
+    return _drawn(
+        "random",
+        lambda execution, path: chance.Random(_seed(execution, path)),  # noqa: S311 - repeatable by intent
+        keep=False,
+    )
 
 
 def _drawn(name: str, make: Callable[[Execution, str], T], *, keep: bool) -> T:

@@ -53,4 +53,3 @@ def finished(run_id: str) -> Run:
     run = Run.objects.get(pk=run_id)
     assert run.status in ("completed", "failed"), (run.status, run.blocked, list(run.waits.all()))
     return run
-
