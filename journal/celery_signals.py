@@ -25,10 +25,12 @@ def start(sender: Any, **_: Any) -> None:
 
 @worker_shutting_down.connect
 def drain(**_: Any) -> None:
-    worker.current().drain_out()
+    if worker.is_started():
+        worker.current().drain_out()
 
 
 @worker_shutdown.connect
 def stop(**_: Any) -> None:
-    worker.current().stop()
-    worker.set_current(None)
+    if worker.is_started():
+        worker.current().stop()
+        worker.set_current(None)

@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from datetime import date, datetime, time, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -166,11 +166,13 @@ def _pack_bytes(value: bytes) -> Any:
 def _pack_datetime(value: datetime) -> Any:
     if value.utcoffset() is None:
         raise _Refused("a datetime without a time zone; give it one")
+    packed: dict[str, Any]
     if isinstance(value.tzinfo, ZoneInfo) and value.tzinfo.key:
         # The wall time and its zone, not the instant: it also holds for hours that a clock change skips.
         packed = {"$": "datetime", "v": value.replace(tzinfo=None).isoformat(), "z": value.tzinfo.key}
-        return packed | {"f": 1} if value.fold else packed
-    return {"$": "datetime", "v": value.isoformat()}
+    else:
+        packed = {"$": "datetime", "v": value.isoformat()}
+    return packed | {"f": 1} if value.fold else packed
 
 
 def _pack_time(value: time) -> Any:
@@ -258,10 +260,10 @@ def _unpack(found: dict[str, Any], types: Types) -> Any:
 
 
 def _read_datetime(found: dict[str, Any]) -> datetime:
-    moment = datetime.fromisoformat(found["v"])
+    moment = datetime.fromisoformat(found["v"]).replace(fold=found.get("f", 0))
     if "z" in found:
-        return moment.replace(tzinfo=_zone(found["z"]), fold=found.get("f", 0))
-    return moment.replace(tzinfo=timezone.utc) if moment.utcoffset() == timedelta() else moment  # noqa: UP017
+        return moment.replace(tzinfo=_zone(found["z"]))
+    return moment.replace(tzinfo=UTC) if moment.utcoffset() == timedelta() else moment
 
 
 def _zone(key: str) -> tzinfo:

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from journal import context, statements
+from journal.plaintext import checked, cleaned
 
 
 def set_labels(**labels: str | int | bool) -> None:
     """Adds labels to the run (a value of the same name is replaced); runs.find looks for them.
 
     In a workflow's frame or in a step. Not a durable call: it has no position, and nothing is done on a replay."""
+    check_labels(labels)
+    _update("labels = labels || %s::jsonb", json.dumps(labels))
+
+
+def check_labels(labels: dict[str, Any]) -> None:
+    """Raises TypeError or ValueError for what cannot be a label."""
     for name, value in labels.items():
         if not isinstance(value, str | int | bool):
             raise TypeError(f"label {name} is a {type(value).__name__}; labels are text, whole numbers or booleans")
-    _update("labels = labels || %s::jsonb", json.dumps(labels))
+        if isinstance(value, str):
+            checked(value, f"label {name}")
 
 
 def progress(text: str) -> None:
     """Shows `text` on the run's page, for example "1,200 of 5,000 rows". In a workflow's frame or in a step."""
-    _update("progress = %s", text[:500])
+    _update("progress = %s", cleaned(text[:500]))
 
 
 def _update(assignment: str, value: str) -> None:
@@ -28,5 +37,5 @@ def _update(assignment: str, value: str) -> None:
     run = context.current_run()
     statements.rows(
         f"UPDATE journal_run SET {assignment} WHERE id = %s AND epoch = %s AND status = 'running'",  # noqa: S608
-        [value.replace("\0", "�"), run.id, run.epoch],
+        [value, run.id, run.epoch],
     )

@@ -7,6 +7,7 @@ from typing import Any
 from journal import bells, codec, statements
 from journal.errors import RunEnded, UnknownRun
 from journal.models import Run
+from journal.plaintext import checked
 from journal.states import ENDED, MessageKind
 
 SEND = """
@@ -19,13 +20,15 @@ ON CONFLICT DO NOTHING
 
 def send_signal(run_id: str, name: str, payload: Any, *, key: str | None, actor: tuple[int | None, str]) -> None:
     """A named signal. Raises UnknownRun, RunEnded (a run that ends before the commit: the message says so)."""
-    if not name:
+    if not checked(name, "a signal's name"):
         raise ValueError("a signal has a name")
     status = Run.objects.filter(pk=run_id).values_list("status", flat=True).first()
     if status is None:
         raise UnknownRun(run_id)
     if status in ENDED:
         raise RunEnded(run_id, status)
+    if key is not None:
+        checked(key, "a signal's key")
     _send(run_id, MessageKind.SIGNAL, name, codec.encode(payload, name="payload"), key=key, actor=actor)
 
 

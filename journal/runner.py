@@ -6,14 +6,13 @@ import logging
 import traceback
 from typing import Any
 
-from django.db import OperationalError
-
 from journal import bells, codec, exceptions, hooks, registry, statements, writer
 from journal.context import entered_execution
 from journal.errors import LeaseLost, Tampered, Undecodable, Unstorable
 from journal.execution import Execution, Holder
 from journal.loading import load
 from journal.models import Message, Run
+from journal.reconnecting import persistently
 from journal.states import EventKind, RunStatus
 from journal.unwinding import HandedBack, Lost, Mismatched, Suspended, Unwinding
 from journal.writer import Draft, InboxGrew, Plan
@@ -30,8 +29,6 @@ def execute_claimed(run_id: str, epoch: int, holder: Holder) -> None:
             pass  # its inbox grew while it was going to sleep: look again
     except LeaseLost:
         log.info("run %s is held by another worker now; this one lets go of it", run_id)
-    except OperationalError as error:
-        log.warning("the database was lost while holding run %s: %s", run_id, error)
     except Exception as error:
         log.exception("the engine failed on run %s; the run is blocked", run_id)
         _block_unread(run_id, epoch, holder, f"the engine failed: {type(error).__name__}: {error}")
@@ -40,7 +37,7 @@ def execute_claimed(run_id: str, epoch: int, holder: Holder) -> None:
 def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
     """One pass from the top. True if it must be done again."""
     try:
-        loaded = load(run_id, epoch, holder)
+        loaded = persistently(lambda: load(run_id, epoch, holder), f"loading run {run_id}")
     except Tampered as error:
         _block_unread(run_id, epoch, holder, str(error))
         return False
@@ -150,5 +147,5 @@ def _finish(execution: Execution, result: Any, error: BaseException | None) -> N
 
 def hand_back(run_id: str, epoch: int) -> None:
     """Makes a held run ready again, for another worker."""
-    if statements.rows(statements.HAND_BACK, [run_id, epoch]):
+    if persistently(lambda: statements.rows(statements.HAND_BACK, [run_id, epoch]), f"handing back run {run_id}"):
         bells.ring()

@@ -14,7 +14,9 @@ from django.db.models import QuerySet
 from journal import bells, chain, codec, context, exceptions, inbox, models, registry, statements
 from journal.clock import db_now
 from journal.errors import KeyConflict, ResultTimeout, RunFailed, Undecodable, UnknownRun
+from journal.facts import check_labels
 from journal.ids import new_id
+from journal.plaintext import checked
 from journal.retries import Seconds, seconds
 from journal.states import ENDED, EventKind, RunStatus
 from journal.workflows import Workflow
@@ -79,6 +81,9 @@ def start(
     context.refuse_in_workflow("runs.start")
     if not -100 <= priority <= 100:
         raise ValueError("priority is a whole number from -100 to 100")
+    if key is not None:
+        checked(key, "key")
+    check_labels(labels or {})
     text = workflow.encode_input(args, kwargs)
     while True:
         made = _insert(workflow, text, key, actor, labels or {}, priority)

@@ -242,6 +242,11 @@ def current() -> LocalWorker:
     return _current
 
 
+def is_started() -> bool:
+    """Whether this process is a worker: one that ends while it starts is none yet."""
+    return _current is not None
+
+
 def set_current(worker: LocalWorker | None) -> None:
     global _current  # noqa: PLW0603 - one worker per process, made by Celery's signal
     _current = worker

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import json
-import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from journal import chain, codec, statements
 from journal.clock import Anchor
 from journal.errors import LeaseLost
 from journal.locking import lock_run
 from journal.models import Run
+from journal.plaintext import cleaned, cleaned_all
+from journal.reconnecting import Patience
 from journal.states import EventKind, WaitKind
 
-log = logging.getLogger("journal.writer")
 T = TypeVar("T")
 
 INLINE = 2_000
 """Characters up to which a body stays in its event's row; larger ones are stored once per run."""
-PATIENCE = 60.0
-"""Seconds for which a lost database is waited for; after them the lease is taken to be lost."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,7 @@ class Writer:
             more += statements.INSERT_WAITS.format(rows=", ".join([statements.WAIT_ROW] * len(waits)))
             for wait in waits:
                 params += [self.generation, self.branch, wait.path, wait.kind, wait.name, wait.reference]
-                params += [wait.detail, wait.since, wait.due_at]
+                params += [cleaned(wait.detail), wait.since, wait.due_at]
         if takes:
             more += statements.TAKE_MESSAGES
             params += [built.seq, list(takes)]
@@ -201,8 +198,7 @@ class Writer:
 
     def _persist(self, attempt: Callable[[], None], built: _Built | Callable[[], _Built]) -> None:
         """Runs `attempt` until it is known to be committed; a connection that falls is not a failure."""
-        give_up_at = time.monotonic() + PATIENCE
-        pause = 0.02
+        patience = Patience(f"writing to run {self.run_id}")
         unsure = False
         while True:
             try:
@@ -212,13 +208,8 @@ class Writer:
                 attempt()
                 break
             except (OperationalError, InterfaceError) as error:
-                if connection.in_atomic_block or time.monotonic() > give_up_at:
-                    raise LeaseLost(f"the database was lost for {PATIENCE:.0f} s") from error
                 unsure = True
-                log.warning("the database was lost while writing to %s; again in %.2f s", self.run_id, pause)
-                connection.close()
-                time.sleep(pause)
-                pause = min(1.0, pause * 2)
+                patience.wait(error)
         written = built() if callable(built) else built
         if written.rows:
             self.seq, self.digest = written.seq, written.digest
@@ -275,11 +266,11 @@ class _Built:
 
 
 def blocked_change(difference: dict[str, Any], fingerprint: str) -> Change:
-    return Change(BLOCKS, (json.dumps(difference), fingerprint))
+    return Change(BLOCKS, (json.dumps(cleaned_all(difference)), fingerprint))
 
 
 def ending_change(fingerprint: str, status: str, error: dict[str, Any] | None) -> Change:
-    return Change(ENDS, (fingerprint, status, None if error is None else json.dumps(error)))
+    return Change(ENDS, (fingerprint, status, None if error is None else json.dumps(cleaned_all(error))))
 
 
 def suspending_change(fingerprint: str) -> Change:
