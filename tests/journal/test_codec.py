@@ -127,7 +127,7 @@ def test_a_value_that_contains_itself_is_refused() -> None:
 
 def test_the_limit_holds_for_one_text_and_for_many() -> None:
     codec.encode("x" * (codec.LIMIT - 2))
-    with pytest.raises(TooLarge, match="16.0 MiB, the limit is 16 MiB"):
+    with pytest.raises(TooLarge, match=r"16\.0 MiB, the limit is 16 MiB"):
         codec.encode(["x" * codec.LIMIT])
     with pytest.raises(TooLarge):
         codec.encode(["x" * 1_000_000] * 17)

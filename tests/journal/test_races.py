@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from celery import current_app
 from django.db import OperationalError, connection, transaction
 
 from journal import bells, leases, runs, statements, step, wait_for_signal, workflow
@@ -187,7 +188,8 @@ def test_an_append_whose_commit_is_unknown_is_looked_up_before_it_is_repeated(mo
     holder = TestHolder()
     for committed in (True, False):
         _run_id, writer = claimed(holder)
-        real, calls = statements.rows, []
+        real = statements.rows
+        calls: list[str] = []
 
         def cut(sql: str, params: Any, real: Any = real, calls: Any = calls, committed: bool = committed) -> Any:
             if "INSERT INTO journal_event" in sql and not calls:
@@ -214,9 +216,9 @@ def test_unwinding_is_sticky(caplog: pytest.LogCaptureFixture) -> None:
 
     @workflow
     def swallows() -> str:
-        try:
+        try:  # noqa: SIM105
             wait_for_signal("go")
-        except:  # noqa: E722 - the fault of the test
+        except:  # noqa: E722 - the fault that is tested
             pass
         try:
             effect()
@@ -281,7 +283,7 @@ class _clock_moved:  # noqa: N801 - reads like a function
 def test_bells_do_not_hold_up_the_caller(monkeypatch: pytest.MonkeyPatch) -> None:
     """ENGINE 34: a broker that accepts and never answers."""
     stuck = threading.Event()
-    monkeypatch.setattr(bells.current_app, "send_task", lambda *a, **k: stuck.wait(10))
+    monkeypatch.setattr(current_app, "send_task", lambda *a, **k: stuck.wait(10))
     ringer = bells.Ringer()
     timer = threading.Timer(5, stuck.set)
     timer.start()

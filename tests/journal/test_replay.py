@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from decimal import Decimal
 
 import pytest
 
-from journal import Retry, current_step, now, random, runs, sleep, step, uuid4, wait_for_signal, workflow
-from journal.describing import describe_run
+from journal import (
+    NotInWorkflow,
+    Retry,
+    current_run,
+    current_step,
+    now,
+    random,
+    registry,
+    runs,
+    sleep,
+    step,
+    uuid4,
+    wait_for_signal,
+    workflow,
+)
+from journal.describing import describe_run, waiting_for
 from journal.errors import StepFailed, WaitTimeout
-from journal.models import Run
+from journal.models import Event, Run
 from tests.journal.inprocess import TestHolder, finished
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -169,3 +184,159 @@ def test_a_failed_run_names_the_position_its_error_came_from() -> None:
     assert finished(run.id).error == {"type": "KeyError", "message": "'missing'", "path": "2"}
     with pytest.raises(KeyError):
         runs.result(run.id, timeout=0)
+
+
+def test_the_first_run_sees_what_a_replay_sees() -> None:
+    """Arguments and results are decoded copies: what a step does to its argument stays in the step."""
+    seen: list[object] = []
+
+    @step
+    def adds(items: list[int]) -> list[int]:
+        items.append(99)
+        return items
+
+    @workflow
+    def shares() -> list[object]:
+        items = [1]
+        result = adds(items)
+        result.append(100)
+        again = adds(items)
+        seen.append((list(items), list(result), list(again)))
+        wait_for_signal("go")
+        return [items, result, again]
+
+    run = runs.start(shares)
+    holder = TestHolder()
+    holder.work()
+    runs.signal(run.id, "go")
+    holder.work()
+    assert runs.result(run.id, timeout=0) == [[1], [1, 99, 100], [1, 99]]
+    assert seen[0] == seen[1]
+
+
+def test_each_position_has_its_own_idempotency_key_and_keeps_it() -> None:
+    keys: list[str] = []
+
+    @step(retry=Retry(max_attempts=2, first=0))
+    def pays() -> None:
+        keys.append(current_step().idempotency_key)
+        if len(keys) == 1:
+            raise ConnectionError("once")
+
+    @workflow
+    def pays_twice() -> None:
+        pays()
+        pays()
+
+    first, second = runs.start(pays_twice), runs.start(pays_twice)
+    holder = TestHolder()
+    while Run.objects.exclude(status="completed").exists():
+        holder.work()
+    assert first.id != second.id
+    assert len(keys) == 5
+    assert len(set(keys)) == 4, "a retry has the key of its call, other calls and other runs have others"
+
+
+def test_a_run_whose_code_no_worker_has_waits_for_one_and_says_so() -> None:
+    """A9: it is claimed by nobody who cannot run it, and the others go on."""
+
+    @workflow(version=2)
+    def newer() -> str:
+        return "ran"
+
+    @workflow
+    def known() -> str:
+        return "ran"
+
+    stranded, other = runs.start(newer), runs.start(known)
+    registry._workflows["newer"].clear()
+    old = TestHolder()
+    assert old.work() == 1
+    assert runs.get(other.id).status == "completed"
+    (wait,) = waiting_for(Run.objects.get(pk=stranded.id))
+    assert wait["kind"] == "worker"
+    assert wait["detail"] == "no live worker has newer@2"
+
+
+def test_durable_calls_work_only_in_a_workflow_s_own_frame() -> None:
+    @step
+    def inner() -> str:
+        return "plain"
+
+    @step
+    def outer() -> str:
+        with pytest.raises(NotInWorkflow):
+            sleep(1)
+        with pytest.raises(NotInWorkflow):
+            now()
+        return inner()
+
+    @workflow
+    def nests() -> tuple[str, str]:
+        return outer(), str(current_run().workflow)
+
+    for call in (now, uuid4, random, lambda: sleep(1), lambda: wait_for_signal("x"), current_run, current_step):
+        with pytest.raises(NotInWorkflow):
+            call()
+    assert inner() == "plain"
+    run = runs.start(nests)
+    TestHolder().work()
+    assert runs.result(run.id, timeout=0) == ("plain", "nests")
+    assert Event.objects.filter(run_id=run.id, kind="step_completed").count() == 1
+
+
+def test_an_async_step_is_run_to_its_end() -> None:
+    @step
+    async def waits(n: int) -> int:
+        await asyncio.sleep(0)
+        return n + 1
+
+    @workflow
+    def awaits() -> int:
+        return waits(1) + 1
+
+    run = runs.start(awaits)
+    TestHolder().work()
+    assert runs.result(run.id, timeout=0) == 3
+
+
+@pytest.mark.parametrize("bad", [object(), float, {"x": [lambda: None]}])
+def test_a_result_that_cannot_be_stored_fails_its_step_at_once(bad: object) -> None:
+    """A19: clear, and not tried again."""
+    calls: list[int] = []
+
+    @step
+    def returns_it() -> object:
+        calls.append(1)
+        return bad
+
+    @workflow
+    def stores() -> object:
+        return returns_it()
+
+    run = runs.start(stores)
+    TestHolder().work()
+    error = finished(run.id).error
+    assert error is not None
+    assert error["type"] == "Unstorable"
+    assert "the result of returns_it" in error["message"]
+    assert error["path"] == "1"
+    assert calls == [1]
+
+
+def test_odd_text_in_errors_and_labels_does_not_break_the_run() -> None:
+    @step(retry=Retry(max_attempts=1))
+    def shouts() -> None:
+        raise ValueError("nul \0 and half \ud800")
+
+    @workflow
+    def odd() -> None:
+        shouts()
+
+    run = runs.start(odd)
+    TestHolder().work()
+    assert finished(run.id).error == {"type": "ValueError", "message": "nul � and half ?", "path": "1"}
+    with pytest.raises(ValueError, match="cannot be stored"):
+        runs.start(odd, key="a\0b")
+    with pytest.raises(ValueError, match="cannot be stored"):
+        runs.start(odd, labels={"a": "\ud800"})

@@ -54,7 +54,7 @@ def attacker() -> Iterator[None]:
             cursor.execute("SET session_replication_role = DEFAULT")
 
 
-def attack(sql: str, *params: object) -> None:
+def attack(sql: str, *params: str | int) -> None:
     with attacker(), connection.cursor() as cursor:
         cursor.execute(sql, params)
         assert cursor.rowcount > 0, f"changed nothing: {sql}"
