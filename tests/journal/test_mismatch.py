@@ -12,8 +12,12 @@ import pytest
 from journal import registry, runs, step, sweeping, uuid4, wait_for_signal, workflow
 from journal.describing import describe_run
 from journal.errors import AlreadyRegistered
+from journal.loading import load
 from journal.models import Run
+from journal.runner import execute_claimed
+from journal.states import EventKind
 from journal.workflows import Workflow
+from journal.writer import Draft
 from tests.journal.inprocess import TestHolder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -264,6 +268,23 @@ def test_a_new_value_is_not_harmless() -> None:
     run_id, _ = recorded(lambda: (pay(Decimal("1.5")), wait_for_signal("go")))
     deploy(lambda: (pay(Decimal("1.51")), wait_for_signal("go")))
     assert go_on(run_id, "code-b").status == "blocked"
+
+
+def test_a_call_before_what_is_recorded_is_never_executed() -> None:
+    """History that goes on behind a position without an event: whatever is asked for there, it has not been reached."""
+    one, _, _ = _steps()
+    run = runs.start(workflow(name="gap")(lambda: one()))
+    holder = TestHolder()
+    claim = holder.claim()
+    assert claim is not None
+    writer = load(*claim, holder).writer
+    writer.append(Draft(EventKind.STEP_COMPLETED, "2", "two", 1, "{}", True, '{"result":"2"}'))
+    executed.clear()
+    execute_claimed(*claim, holder)
+    assert executed == []
+    blocked = Run.objects.get(pk=run.id).blocked
+    assert blocked is not None
+    assert blocked["reason"] == "the code asks for a call that is not recorded here"
 
 
 def test_one_step_name_for_two_functions_is_refused_at_load() -> None:

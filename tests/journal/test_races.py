@@ -89,16 +89,7 @@ def test_a_signal_against_the_suspend_is_never_lost(first: str) -> None:
     run = runs.start(waits_for_go)
     claim = holder.claim()
     assert claim is not None
-    locked, go = threading.Event(), threading.Event()
-
-    def hold_the_row() -> None:
-        with transaction.atomic():
-            lock_run(run.id)
-            locked.set()
-            go.wait(10)
-
-    gate = in_thread(hold_the_row)
-    locked.wait(10)
+    gate = Gate(run.id)
     jobs = {
         "signal": lambda: runs.signal(run.id, "go", 7),
         "suspend": lambda: execute_claimed(*claim, holder),
@@ -107,36 +98,64 @@ def test_a_signal_against_the_suspend_is_never_lost(first: str) -> None:
     wait_for(lambda: _lock_waits() == 1, what=f"the {first} waits")
     following = in_thread(jobs.popitem()[1])
     wait_for(lambda: _lock_waits() == 2, what="the other waits behind it")
-    go.set()
-    for thread in (gate, leading, following):
+    gate.open()
+    for thread in (leading, following):
         thread.join(10)
     holder.work()
     assert runs.result(run.id, timeout=0) == 7
 
 
 def test_two_senders_to_the_same_two_runs_do_not_deadlock() -> None:
-    """ENGINE 13: the first firing of the delivery trigger locks all runs of its transaction in the order of ids."""
-    holder = TestHolder()
+    """ENGINE 13: the first firing of the delivery trigger locks all runs of its transaction in the order of ids.
+
+    A gate holds each row until both senders wait at their COMMIT. The first row is let go, and the second only when
+    somebody holds the first: senders that lock in the order of sending then each hold one and wait for the other."""
     one, other = sorted(runs.start(waits_for_go).id for _ in range(2))
-    holder.work()
-    barrier = threading.Barrier(2)
+    TestHolder().work()
+    gates = {run_id: Gate(run_id) for run_id in (one, other)}
     errors: list[BaseException] = []
 
-    def send(ids: list[str], mark: str) -> None:
-        for number in range(30):
-            try:
-                with transaction.atomic():
-                    for run_id in ids:
-                        runs.signal(run_id, "noise", number, key=f"{mark}{number}")
-                    barrier.wait(10)
-            except OperationalError as error:
-                errors.append(error)
+    def send(ids: list[str]) -> None:
+        try:
+            with transaction.atomic():
+                for run_id in ids:
+                    runs.signal(run_id, "noise")
+        except OperationalError as error:
+            errors.append(error)
 
-    threads = [in_thread(lambda: send([one, other], "a")), in_thread(lambda: send([other, one], "b"))]
-    for thread in threads:
+    senders = [in_thread(lambda: send([one, other])), in_thread(lambda: send([other, one]))]
+    wait_for(lambda: _lock_waits() == 2, what="both senders wait at their commit")
+    gates[one].open()
+    wait_for(lambda: not _is_free(one), what="a sender holds the first row")
+    gates[other].open()
+    for thread in senders:
         thread.join(30)
     assert errors == []
-    assert Run.objects.get(pk=one).inbox_count == Run.objects.get(pk=other).inbox_count == 60
+    assert Run.objects.get(pk=one).inbox_count == Run.objects.get(pk=other).inbox_count == 2
+
+
+class Gate:
+    """Holds a run's row until it is opened."""
+
+    def __init__(self, run_id: str) -> None:
+        self._locked, self._go = threading.Event(), threading.Event()
+        self._thread = in_thread(lambda: self._hold(run_id))
+        assert self._locked.wait(10)
+
+    def _hold(self, run_id: str) -> None:
+        with transaction.atomic():
+            lock_run(run_id)
+            self._locked.set()
+            self._go.wait(20)
+
+    def open(self) -> None:
+        self._go.set()
+        self._thread.join(10)
+
+
+def _is_free(run_id: str) -> bool:
+    with transaction.atomic():
+        return Run.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=run_id).exists()
 
 
 def test_a_message_that_no_wait_wants_does_not_wake_the_run() -> None:

@@ -1,0 +1,179 @@
+"""What `make sabotage` breaks: a name, a place, the line as it is and as it must not be, and the tests that notice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Break:
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+def _engine(name: str, file: str, old: str, new: str, *tests: str) -> Break:
+    return Break(name, f"journal/{file}", old, new, tuple(f"tests/journal/{test}" for test in tests))
+
+
+RACES = "test_races.py::test_"
+REPLAY = "test_replay.py::test_"
+MISMATCH = "test_mismatch.py::test_"
+
+ENGINE = [
+    _engine(
+        "the epoch is not compared", "statements.py",
+        "WHERE id = %s AND epoch = %s AND seq = %s AND status = 'running'{condition}",
+        "WHERE id = %s AND epoch >= %s AND seq = %s AND status = 'running'{condition}",
+        RACES + "a_zombie_s_append_waits_for_the_claim_and_writes_nothing",
+    ),
+    _engine(
+        "a released run still takes events", "statements.py",
+        "AND seq = %s AND status = 'running'{condition}", "AND seq = %s{condition}",
+        RACES + "a_released_run_takes_nothing_from_its_old_holder_before_the_next_claim",
+    ),
+    _engine(
+        "the suspend does not compare the counter", "runner.py",
+        "waits=[suspended.wait], inbox=execution.loaded.inbox_count", "waits=[suspended.wait]",
+        RACES + "a_signal_against_the_suspend_is_never_lost",
+    ),
+    _engine(
+        "the counter is raised before the commit", "sql/triggers.sql",
+        "DEFERRABLE INITIALLY DEFERRED", "DEFERRABLE INITIALLY IMMEDIATE",
+        "test_starting.py::test_an_open_transaction_holds_up_only_the_same_key",
+    ),
+    _engine(
+        "the delivery locks runs as they come", "sql/triggers.sql",
+        "    ORDER BY id FOR NO KEY UPDATE;",
+        "    ORDER BY (SELECT min(m.id) FROM journal_message m WHERE m.run_id = journal_run.id"
+        " AND m.arrived_at IS NULL) FOR NO KEY UPDATE;",
+        RACES + "two_senders_to_the_same_two_runs_do_not_deadlock",
+    ),
+    _engine(
+        "delivery to an ended run raises", "sql/triggers.sql",
+        "    -- A new statement, so that it sees",
+        "    IF EXISTS (SELECT 1 FROM journal_run WHERE id = NEW.run_id AND ended_at IS NOT NULL)"
+        " THEN RAISE EXCEPTION 'ended'; END IF;\n    -- A new statement, so that it sees",
+        "test_starting.py::test_a_signal_that_commits_after_the_end_does_not_fail_its_sender",
+    ),
+    _engine(
+        "any message wakes the run", "sql/triggers.sql",
+        "WHERE w.run_id = d.run_id\n              AND", "WHERE w.run_id = d.run_id OR",
+        RACES + "a_message_that_no_wait_wants_does_not_wake_the_run",
+    ),
+    _engine(
+        "unwinding is not sticky", "execution.py",
+        "        if self.unwinding is not None:\n            raise self.unwinding\n", "        return\n",
+        RACES + "unwinding_is_sticky",
+    ),
+    _engine(
+        "an unknown commit is simply repeated", "writer.py",
+        "bytes(head) == chain.seal(built.digest, built.seq):", "bytes(head) == b'':",
+        RACES + "an_append_whose_commit_is_unknown_is_looked_up_before_it_is_repeated",
+    ),
+    _engine(
+        "claims take any code", "statements.py",
+        "WHERE status = 'ready' AND code = ANY(%(capabilities)s) AND NOT %(fingerprint)s = ANY(blocked_by)\n"
+        "    ORDER BY",
+        "WHERE status = 'ready' AND %(capabilities)s::text[] IS NOT NULL AND NOT %(fingerprint)s = ANY(blocked_by)\n"
+        "    ORDER BY",
+        REPLAY + "a_run_whose_code_no_worker_has_waits_for_one_and_says_so",
+    ),
+    _engine(
+        "a worker that was declared dead still claims", "statements.py",
+        "WHERE id = %(worker)s AND stopped_at IS NULL AND death IS NULL\n)", "WHERE id = %(worker)s\n)",
+        RACES + "a_claim_of_a_worker_that_was_just_declared_dead_gets_nothing",
+    ),
+    _engine(
+        "the dead are looked at once", "leases.py",
+        "    for worker_id, grade in statements.rows(OWNED_BY_DEAD, []):\n        declare_dead(worker_id, grade)\n", "",
+        RACES + "a_run_held_by_a_dead_worker_is_found_also_later",
+    ),
+    _engine(
+        "the same code tries a blocked run again", "statements.py",
+        "WHERE status = 'blocked' AND code = ANY(%(capabilities)s) AND NOT %(fingerprint)s = ANY(blocked_by)",
+        "WHERE status = 'blocked' AND code = ANY(%(capabilities)s) AND %(fingerprint)s IS NOT NULL",
+        MISMATCH + "changed_code_blocks_executes_nothing_and_goes_on_when_it_is_put_back",
+    ),
+    _engine(
+        "history left over is no mismatch", "execution.py",
+        "path = ahead.path if ahead is not None else", "path = None if ahead is not None else",
+        MISMATCH + "changed_code_blocks_executes_nothing_and_goes_on_when_it_is_put_back",
+    ),
+    _engine(
+        "a gap in the history is executed", "execution.py",
+        "if self.history.unreached is not None:\n                self.block",
+        "if self.history is None:\n                self.block",
+        MISMATCH + "a_call_before_what_is_recorded_is_never_executed",
+    ),
+    _engine(
+        "arguments are not compared", "history.py",
+        "    recorded, wanted = codec.decode(", "    return True\n    recorded, wanted = codec.decode(",
+        MISMATCH + "a_new_value_is_not_harmless",
+    ),
+    _engine(
+        "arguments are compared as text", "history.py",
+        "    recorded, wanted = codec.decode(", "    return False\n    recorded, wanted = codec.decode(",
+        MISMATCH + "harmless_changes_do_not_block",
+    ),
+    _engine(
+        "the workflow gets the step's own object", "perform.py",
+        "        result = codec.encode(_call_outside(execution, step, effective, info), "
+        'name=f"the result of {step.name}")\n'
+        "        value = codec.decode(result, step.result_types)  # what a replay will see\n",
+        "        value = _call_outside(execution, step, effective, info)\n        result = codec.encode(value)\n",
+        REPLAY + "the_first_run_sees_what_a_replay_sees",
+    ),
+    _engine(
+        "the key is that of the step, not of the position", "execution.py",
+        "place = (self.info.id, self.writer.generation, path, step_name, effect)",
+        "place = (self.info.id, self.writer.generation, step_name, effect)",
+        REPLAY + "each_position_has_its_own_idempotency_key_and_keeps_it",
+    ),
+    _engine(
+        "a finished step is executed again", "perform.py",
+        "if site is not None and site.outcome is not None:\n        return settle",
+        "if site is not None and site.outcome is None:\n        return settle",
+        REPLAY + "a_signal_wakes_a_run_and_earlier_steps_are_not_executed_again",
+    ),
+    _engine(
+        "bells ring before the commit", "bells.py",
+        "    transaction.on_commit(ring, robust=True)", "    ring()",
+        "test_starting.py::test_rolled_back_leaves_nothing_and_rings_nothing",
+    ),
+    _engine(
+        "whoever rings publishes", "bells.py",
+        "        with self._lock:\n            self._idle.clear()",
+        "        current_app.send_task(BELL)\n        with self._lock:\n            self._idle.clear()",
+        RACES + "bells_do_not_hold_up_the_caller",
+    ),
+    _engine(
+        "the head is the last digest", "chain.py",
+        'return mac("head", digest, seq)', "return digest",
+        "test_verifying.py::test_a_deleted_event_also_the_last_with_the_row_put_back",
+    ),
+    _engine(
+        "a late signal beats its timeout", "waits.py",
+        "return wait.due_at is None or message.arrived_at <= wait.due_at", "return True",
+        RACES + "a_timer_and_a_signal_at_once_have_one_winner",
+    ),
+    _engine(
+        "SIGTERM takes the next step too", "execution.py",
+        "        if self.holder.draining:\n            self.unwind(HandedBack())\n", "",
+        "test_worker_death.py::test_sigterm_hands_the_run_over_when_the_step_at_hand_ends",
+    ),
+    _engine(
+        "a lost session is a death", "leases.py",
+        "GRACE = 5.0", "GRACE = 0.0",
+        "test_leases.py::test_a_lost_session_is_a_suspicion_and_a_death_only_after_the_grace",
+    ),
+    _engine(
+        "the grace does not count from the server's start", "leases.py",
+        "(greatest(session_lost_at, pg_postmaster_start_time()) <", "(session_lost_at <",
+        "test_leases.py::test_after_a_restart_of_the_server_nobody_is_dead_yet",
+    ),
+]  # fmt: skip
+
+BREAKS: list[Break] = [*ENGINE]
