@@ -20,6 +20,8 @@ def main() -> None:
     database.default_pool_size = 0
     try:
         execute_from_command_line(sys.argv)
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ImproperlyConfigured as error:
         sys.exit(f"settings: {error}")
     except OperationalError as error:

@@ -32,9 +32,10 @@ def requires_approval(
 ) -> _Gate:
     """Makes a step wait for the policy's approval each time a workflow calls it.
 
-    `summary` says in one sentence what the call would do, `facts` what people should know of it (by name). Both get
-    the call's arguments by name, once, when the approval is asked for; rules see arguments and facts. A rejection raises
-    Rejected in the workflow, the end of the time Expired. Raises PolicyError at once if there is no such policy.
+    `summary` says in one sentence what the call would do, `facts` what people should know of it (by name). Both
+    get the call's arguments by name, once, when the approval is asked for; rules see arguments and facts. A
+    rejection raises Rejected in the workflow, the end of the time Expired. Raises PolicyError at once if there is
+    no such policy.
     """
     policies.find(policy)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 from typing import Any
 
@@ -17,6 +18,8 @@ from approvals.states import EntryKind, Status, Via
 from approvals.text import headline
 from journal.hooks import GuardedCall
 from journal.ids import new_id
+
+log = logging.getLogger("approvals.asking")
 
 
 def open_request(call: GuardedCall, *, name: str, policy: Policy, summary: str, facts: str, now: datetime) -> Record:
@@ -40,21 +43,21 @@ def open_request(call: GuardedCall, *, name: str, policy: Policy, summary: str, 
         owner_name=run.owner,
         created_at=now,
     )
-    record = Record(approval, _revision(approval, policy, 1, (call.args_text, summary, facts), now))
-    _request(record, policy, now)
+    record = Record(approval, _revision(approval, policy, 1, (call.args_text, summary, facts), now), now)
+    _request(record, policy)
     return record
 
 
-def ask_again(record: Record, now: datetime) -> None:
+def ask_again(record: Record) -> None:
     """Voids an approval that was not used in time, and puts the same action to people once more."""
     approval, policy, old = record.approval, record.policy, record.revision
-    record.add(EntryKind.VOID, via=Via.WORKFLOW, at=now, reason="not used in time")
+    record.add(EntryKind.VOID, via=Via.WORKFLOW, reason="not used in time")
     approval.revision += 1
-    record.revision = _revision(approval, policy, approval.revision, (old.args, old.summary, old.facts), now)
+    record.revision = _revision(approval, policy, approval.revision, (old.args, old.summary, old.facts), record.now)
     approval.status = Status.WAITING
     approval.decided_at = approval.decided_by_id = None
     approval.decided_by_name = approval.decided_via = approval.reason = ""
-    _request(record, policy, now)
+    _request(record, policy)
 
 
 def _revision(
@@ -82,13 +85,12 @@ def _revision(
     )
 
 
-def _request(record: Record, policy: Policy, now: datetime) -> None:
+def _request(record: Record, policy: Policy) -> None:
     approval, revision = record.approval, record.revision
-    approval.deadline_at = None if policy.deadline is None else now + policy.deadline
+    approval.deadline_at = None if policy.deadline is None else record.now + policy.deadline
     record.add(
         EntryKind.REQUESTED,
         via=Via.WORKFLOW,
-        at=now,
         actor_id=revision.proposer_id,
         actor_name=revision.proposer_name,
         data={"seal": revision_digest(revision)},
@@ -98,7 +100,7 @@ def _request(record: Record, policy: Policy, now: datetime) -> None:
 # ---------------------------------------------------------------- without people
 
 
-def give_earlier_answer(record: Record, now: datetime) -> bool:
+def give_earlier_answer(record: Record) -> bool:
     """After a no, the same is not asked again in the same run: the request gets the earlier answer."""
     approval = record.approval
     earlier = (
@@ -116,7 +118,6 @@ def give_earlier_answer(record: Record, now: datetime) -> bool:
     record.close(
         Status.REJECTED,
         via=Via.EARLIER,
-        at=now,
         actor_id=earlier.decided_by_id,
         actor_name=earlier.decided_by_name,
         reason=earlier.reason,
@@ -125,22 +126,26 @@ def give_earlier_answer(record: Record, now: datetime) -> bool:
     return True
 
 
-def pass_by_rule(
-    record: Record, policy: Policy, arguments: dict[str, Any], facts: dict[str, Any], now: datetime
-) -> None:
+def pass_by_rule(record: Record, policy: Policy, arguments: dict[str, Any], facts: dict[str, Any]) -> None:
     """Approves what a rule of the policy lets pass, and notes which. In doubt, a person is asked.
 
     Rules see the arguments and the facts by name; a name that is both leaves a doubt."""
     values = {name: value for name, value in (arguments | facts).items() if name not in arguments or name not in facts}
     for line in policy.rule:
-        try:
-            passes = rules.parse(line.when).passes(values)
-        except Exception:  # Unclear, or a value that raises when it is compared: never a yes
-            continue
-        if passes:
+        if _passes(line.when, values):
             by = f"a rule of {record.approval.policy.name}"
-            record.close(Status.APPROVED, via=Via.RULE, at=now, actor_name=by, data={"rule": line.when})
+            record.close(Status.APPROVED, via=Via.RULE, actor_name=by, data={"rule": line.when})
             return
+
+
+def _passes(rule: str, values: dict[str, Any]) -> bool:
+    try:
+        return rules.parse(rule).passes(values)
+    except rules.Unclear as doubt:
+        log.info("the rule %r leaves it to a person: %s", rule, doubt, extra={"action": "rule_unclear"})
+    except Exception:
+        log.exception("the rule %r failed; a person is asked", rule, extra={"action": "rule_failed"})
+    return False
 
 
 # ---------------------------------------------------------------- policies

@@ -144,7 +144,9 @@ def _facts(stored: str) -> tuple[list[str], list[tuple[str, display.Shown]], lis
     for name, value in found.items() if "$" not in found else []:
         if name == MISFITS:
             listed = codec.plain(json.dumps(value))
-            misfits = [str(item)[: display.FOLD_ABOVE] for item in listed][:50] if isinstance(listed, list) else [str(listed)]
+            misfits = (
+                [str(item)[: display.FOLD_ABOVE] for item in listed][:50] if isinstance(listed, list) else [str(listed)]
+            )
         elif isinstance(value, str):
             words.append((name, display.shown(value)))
         else:
@@ -179,9 +181,7 @@ def _history(record: Record) -> list[Line]:
     lines = [line for entry in record.entries if (line := _line(entry, record)) is not None]
     approval = record.approval
     if approval.status == Status.WAITING and approval.deadline_at is not None:
-        lines.append(
-            Line(approval.deadline_at, "next", "", "", "Rejected if still undecided", is_future=True)
-        )
+        lines.append(Line(approval.deadline_at, "next", "", "", "Rejected if still undecided", is_future=True))
     return lines
 
 
@@ -212,7 +212,9 @@ def _verdict_line(entry: Entry) -> Line | None:
         rule = json.loads(entry.data).get("rule", "")
         return Line(entry.at, mark.icon, mark.colour, entry.actor_name, "let it pass", "", rule)
     if entry.via == Via.EARLIER:
-        return Line(entry.at, mark.icon, mark.colour, entry.actor_name, "rejected the same", "earlier in this run", entry.reason)
+        return Line(
+            entry.at, mark.icon, mark.colour, entry.actor_name, "rejected the same", "earlier in this run", entry.reason
+        )
     if entry.via in (Via.DEADLINE, Via.WORKFLOW):
         return Line(entry.at, mark.icon, mark.colour, "", mark.word, "", entry.reason)
     return None
@@ -229,4 +231,8 @@ def decided_words(approval: Approval) -> str:
     if status == Status.WITHDRAWN:
         return "This was withdrawn"
     verb = STATUS_MARKS[status].word.lower()
-    return f"{approval.decided_by_name} {verb} this {_WAYS[Via(via)]}" if via in _WAYS else f"{approval.decided_by_name} {verb} this"
+    return (
+        f"{approval.decided_by_name} {verb} this {_WAYS[Via(via)]}"
+        if via in _WAYS
+        else f"{approval.decided_by_name} {verb} this"
+    )

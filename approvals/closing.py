@@ -7,7 +7,6 @@ from django.db.models import Q
 from approvals.models import Approval
 from approvals.record import lock
 from approvals.states import EntryKind, Status, Via
-from journal.clock import db_now
 from journal.errors import Tampered
 from journal.models import Run
 
@@ -17,11 +16,7 @@ REASON = "the run has ended"
 def withdraw_open(run: Run) -> None:
     """The hook `run_closed`: withdraws what waits, and voids what was approved and not used."""
     useless = Q(status=Status.WAITING) | Q(status=Status.APPROVED, used_at=None, void_reason="")
-    open_ids = list(Approval.objects.filter(useless, run=run).order_by("id").values_list("id", flat=True))
-    if not open_ids:
-        return
-    now = db_now()
-    for approval_id in open_ids:
+    for approval_id in Approval.objects.filter(useless, run=run).order_by("id").values_list("id", flat=True):
         try:
             record = lock(approval_id)
         except Tampered:
@@ -30,8 +25,8 @@ def withdraw_open(run: Run) -> None:
             continue
         approval = record.approval
         if approval.status == Status.WAITING:
-            record.close(Status.WITHDRAWN, via=Via.WORKFLOW, at=now, reason=REASON)
+            record.close(Status.WITHDRAWN, via=Via.WORKFLOW, reason=REASON)
         else:
-            record.add(EntryKind.VOID, via=Via.WORKFLOW, at=now, reason=REASON)
+            record.add(EntryKind.VOID, via=Via.WORKFLOW, reason=REASON)
             approval.void_reason = REASON
         record.save()

@@ -1,7 +1,8 @@
 """decide: the only way to decide. Browser and command call it, and nothing else writes a vote.
 
-One transaction: lock the run, then the approval; look at the database's clock; check; write the vote and what it comes
-to; send the run its wake-up. Of two that come together the second waits for the first's lock and then sees its decision.
+One transaction: lock the run, then the approval; look at the database's clock; check; write the vote and what it
+comes to; send the run its wake-up. Of two that come together the second waits for the first's lock, and then sees
+its decision.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from django.db import InterfaceError, OperationalError, connection, transaction
 
 from approvals import verdicts
-from approvals.deadlines import expire, is_overdue
+from approvals.deadlines import expire
 from approvals.errors import (
     AlreadyDecided,
     Altered,
@@ -39,7 +40,6 @@ from approvals.standing import People, load_people, names_in, parties_of, standi
 from approvals.states import Choice, EntryKind, Status, Via
 from approvals.text import storable
 from approvals.waking import wake
-from journal.clock import db_now
 from journal.context import in_run
 from journal.errors import Tampered, UnknownRun
 from journal.ids import parse_id
@@ -162,13 +162,13 @@ def _decide(approval_id: str, said: _Said) -> Outcome | Refusal:
             return Altered()
         if record is None:
             return UnknownApproval(approval_id)
-        return _answer(record, said, db_now())
+        return _answer(record, said)
 
 
-def _answer(record: Record, said: _Said, now: datetime) -> Outcome | Refusal:
+def _answer(record: Record, said: _Said) -> Outcome | Refusal:
     approval = record.approval
-    if is_overdue(approval, now):
-        expire(record, now)
+    if record.is_overdue:
+        expire(record)
         record.save()
         wake(approval)
     if approval.status != Status.WAITING:
@@ -176,9 +176,9 @@ def _answer(record: Record, said: _Said, now: datetime) -> Outcome | Refusal:
     people = load_people(ids={said.actor_id, *(vote.person for vote in record.votes)}, names=names_in(approval))
     where = standing_among(approval, people, said.actor_id)
     if not where.can:
-        _note_refusal(record, said, people, where.why, now)
+        _note_refusal(record, said, people, where.why)
         return NotPermitted(where.why)
-    return _unfit(record, said) or _vote(record, said, people, now)
+    return _unfit(record, said) or _vote(record, said, people)
 
 
 def _repeated(record: Record, said: _Said) -> Outcome | None:
@@ -216,17 +216,16 @@ def _unfit(record: Record, said: _Said) -> Refusal | None:
     return ReasonRequired("This policy wants a reason.") if record.policy.reason_required else None
 
 
-def _vote(record: Record, said: _Said, people: People, now: datetime) -> Outcome:
+def _vote(record: Record, said: _Said, people: People) -> Outcome:
     approval = record.approval
-    _enter(record, EntryKind.VOTE, said, people, now, said.reason)
+    _enter(record, EntryKind.VOTE, said, people, said.reason)
     asked = verdicts.Asked(approval.revision, approval.deadline_at, parties_of(approval, people))
-    status = verdicts.verdict(record.policy, asked, record.votes, people.by_id, now)
+    status = verdicts.verdict(record.policy, asked, record.votes, people.by_id, record.now)
     if status != Status.WAITING:
         person = people.by_id[said.actor_id]
         record.close(
             status,
             via=said.via,
-            at=now,
             actor_id=person.id,
             actor_name=person.name,
             groups=sorted(person.groups),
@@ -235,25 +234,24 @@ def _vote(record: Record, said: _Said, people: People, now: datetime) -> Outcome
         )
         wake(approval)
     record.save()
-    return Outcome(approval.id, approval.revision, said.choice, approval.status, now, False)
+    return Outcome(approval.id, approval.revision, said.choice, approval.status, record.now, False)
 
 
-def _note_refusal(record: Record, said: _Said, people: People, why: str, now: datetime) -> None:
+def _note_refusal(record: Record, said: _Said, people: People, why: str) -> None:
     """Keeps that somebody tried who may not: once for each person, revision, way and choice, so that nobody can
     make a record grow by insisting."""
     for entry in record.entries:
         if entry.kind == EntryKind.REFUSED and _is_same(entry, said) and entry.via == said.via:
             return
-    _enter(record, EntryKind.REFUSED, said, people, now, why)
+    _enter(record, EntryKind.REFUSED, said, people, why)
     record.save()
 
 
-def _enter(record: Record, kind: EntryKind, said: _Said, people: People, now: datetime, reason: str) -> None:
+def _enter(record: Record, kind: EntryKind, said: _Said, people: People, reason: str) -> None:
     person = people.by_id[said.actor_id]
     record.add(
         kind,
         via=said.via,
-        at=now,
         verdict=said.choice,
         actor_id=person.id,
         actor_name=person.name,

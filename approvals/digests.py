@@ -1,7 +1,7 @@
 """The digest of an action: what people see, what they agree to, and what runs, as one SHA-256.
 
-It covers the step, all its arguments, the summary, the facts, the risk and who decides. Arguments are compared in typed,
-canonical form: Decimal("100") and Decimal("100.00") are the same amount, 100 and "100" are not the same value.
+It covers the step, all its arguments, the summary, the facts, the risk and who decides. Arguments are compared in
+typed, canonical form: Decimal("100") and Decimal("100.00") are the same amount, 100 and "100" are different values.
 """
 
 from __future__ import annotations

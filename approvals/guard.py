@@ -1,16 +1,15 @@
-"""The guard before a step: asks once, and gives the answer to the step's start. Both inside the engine's transactions."""
+"""The guard before a step: asks once, and gives the answer to the step's start, inside the engine's transactions."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from approvals import policies
 from approvals.asking import ask_again, give_earlier_answer, open_request, pass_by_rule
-from approvals.deadlines import expire, is_overdue
+from approvals.deadlines import expire
 from approvals.errors import Expired, Rejected
 from approvals.models import Approval
 from approvals.record import Record, lock
@@ -52,8 +51,8 @@ class ApprovalGuard:
             facts=codec.encode({"facts": "could not be worked out"} if facts is None else facts, name="facts"),
             now=now,
         )
-        if not give_earlier_answer(record, now) and facts is not None:
-            pass_by_rule(record, policy, call.arguments, facts, now)
+        if not give_earlier_answer(record) and facts is not None:
+            pass_by_rule(record, policy, call.arguments, facts)
         record.save()
         approval = record.approval
         return Requested(approval.id, approval.summary, approval.deadline_at, _about(record))
@@ -65,17 +64,16 @@ class ApprovalGuard:
             raise Tampered(f"approval {reference} is gone")
         approval = record.approval
         _check_belongs(approval, call)
-        now = db_now()
-        if is_overdue(approval, now):
-            expire(record, now)
+        if record.is_overdue:
+            expire(record)
             record.save()
-        elif _is_stale(record, now):
-            ask_again(record, now)
+        elif _is_stale(record):
+            ask_again(record)
             record.save()
         if approval.status == Status.WAITING:
             return Pending(approval.summary, approval.deadline_at)
         if approval.status == Status.APPROVED:
-            return _grant(record, now, use=use)
+            return _grant(record, use=use)
         return _refuse(record)
 
     def _summary(self, arguments: dict[str, Any]) -> str:
@@ -115,20 +113,20 @@ def _check_belongs(approval: Approval, call: GuardedCall) -> None:
         raise Tampered(f"approval {approval.pk} is for another call")
 
 
-def _is_stale(record: Record, now: datetime) -> bool:
+def _is_stale(record: Record) -> bool:
     approval = record.approval
     if approval.status != Status.APPROVED or approval.used_at or approval.void_reason or approval.decided_at is None:
         return False
-    return now >= approval.decided_at + record.policy.valid_for
+    return record.now >= approval.decided_at + record.policy.valid_for
 
 
-def _grant(record: Record, now: datetime, *, use: bool) -> Granted:
+def _grant(record: Record, *, use: bool) -> Granted:
     approval = record.approval
     if approval.used_at or approval.void_reason:
         raise Tampered(f"approval {approval.pk} can no longer be used: {approval.void_reason or 'it was used before'}")
     if use:
-        record.add(EntryKind.USED, via=Via.WORKFLOW, at=now, data={"idempotency_key": approval.idempotency_key})
-        approval.used_at = now
+        record.add(EntryKind.USED, via=Via.WORKFLOW, data={"idempotency_key": approval.idempotency_key})
+        approval.used_at = record.now
         record.save()
     return Granted(record.revision.args, _about(record) | {"by": approval.decided_by_name, "via": approval.decided_via})
 

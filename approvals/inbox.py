@@ -157,5 +157,3 @@ def count_words(counts: dict[str, int]) -> dict[str, str]:
 
 def _bounded(number: int) -> str:
     return f"{number:,}+" if number >= queries.MOST_COUNTED else f"{number:,}"
-
-

@@ -154,9 +154,12 @@ def detail(user: Any, approval: Approval) -> Detail:
     policy = Policy.read(approval.policy.spec)
     people = load_people(ids=[user.pk], names=names_in(approval), group=policy.seat.group)
     try:
-        found: Record | None = record.read(approval)
+        found: Record | None = record.read(approval.pk)
     except Tampered:
         found = None
+    if found is not None:
+        found.approval.run = approval.run
+        approval = found.approval
     earlier = Revision.objects.filter(approval=approval, number__lt=approval.revision).order_by("number")
     return Detail(
         approval=approval,

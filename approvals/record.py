@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from django.db.models import DateTimeField, Func
+
 from approvals.models import Approval, Entry, Revision
 from approvals.policies import Policy, spec_digest
 from approvals.states import EntryKind, Status, Via
@@ -75,6 +77,8 @@ class Record:
 
     approval: Approval
     revision: Revision
+    now: datetime
+    """The database's clock when this was read: after the locks, where there are any."""
     entries: list[Entry] = field(default_factory=list)
     last_n: int = 0
     """The highest number in use, also by a row that does not belong here."""
@@ -92,7 +96,13 @@ class Record:
             if entry.kind == EntryKind.VOTE and entry.actor_id is not None
         ]
 
-    def add(self, kind: EntryKind, *, via: Via, at: datetime, data: dict[str, Any] | None = None, **said: Any) -> Entry:
+    @property
+    def is_overdue(self) -> bool:
+        """Whether it waits although its deadline is over."""
+        deadline = self.approval.deadline_at
+        return self.approval.status == Status.WAITING and deadline is not None and self.now >= deadline
+
+    def add(self, kind: EntryKind, *, via: Via, data: dict[str, Any] | None = None, **said: Any) -> Entry:
         """Appends an entry on the current revision; `save` writes it."""
         self.last_n += 1
         entry = Entry(
@@ -101,7 +111,7 @@ class Record:
             kind=kind,
             revision=self.approval.revision,
             via=via,
-            at=at,
+            at=self.now,
             data=json.dumps(data or {}, sort_keys=True),
             **said,
         )
@@ -110,12 +120,12 @@ class Record:
         self._unsaved.append(entry)
         return entry
 
-    def close(self, status: Status, *, via: Via, at: datetime, data: dict[str, Any] | None = None, **said: Any) -> None:
+    def close(self, status: Status, *, via: Via, data: dict[str, Any] | None = None, **said: Any) -> None:
         """Enters the verdict, and gives it to the row: `actor`, `actor_name`, `reason`, … as in an entry."""
-        entry = self.add(EntryKind.VERDICT, via=via, at=at, data=data, verdict=status, **said)
+        entry = self.add(EntryKind.VERDICT, via=via, data=data, verdict=status, **said)
         approval = self.approval
         approval.status = status
-        approval.decided_at = at
+        approval.decided_at = self.now
         approval.decided_by_id = entry.actor_id
         approval.decided_by_name = entry.actor_name
         approval.decided_via = via
@@ -145,30 +155,36 @@ def lock(approval_id: str) -> Record | None:
     if approval is None:
         return None
     # In statements of their own: the lock's snapshot is from before the wait for it.
-    return checked(approval, read_revision(approval), read_entries(approval))
+    revision, now = _read_revision(approval)
+    return _checked(approval, revision, list(Entry.objects.filter(approval=approval).order_by("n")), now)
 
 
-def read(approval: Approval) -> Record:
-    """The record of an approval (with its policy), for showing. Raises Tampered."""
-    return checked(approval, read_revision(approval), read_entries(approval))
+def read(approval_id: str) -> Record:
+    """The record without locks, for showing. The row and its entries come in one statement: read one after the
+    other, a decision in between would look like an alteration. Raises Tampered."""
+    entries = list(Entry.objects.filter(approval=approval_id).select_related("approval__policy").order_by("n"))
+    if not entries:
+        raise Tampered(f"approval {approval_id} has no entries")
+    approval = entries[0].approval
+    revision, now = _read_revision(approval)
+    return _checked(approval, revision, entries, now)
 
 
-def read_revision(approval: Approval) -> Revision | None:
-    return Revision.objects.filter(approval=approval, number=approval.revision).first()
+def _read_revision(approval: Approval) -> tuple[Revision | None, datetime]:
+    """The current revision, and the database's clock, in one round trip."""
+    clock = Func(function="journal_clock", output_field=DateTimeField())
+    found = Revision.objects.annotate(now=clock).filter(approval=approval, number=approval.revision).first()
+    return (found, found.now) if found else (None, approval.created_at)
 
 
-def read_entries(approval: Approval) -> list[Entry]:
-    return list(Entry.objects.filter(approval=approval).order_by("n"))
-
-
-def checked(approval: Approval, revision: Revision | None, entries: list[Entry]) -> Record:
+def _checked(approval: Approval, revision: Revision | None, entries: list[Entry], now: datetime) -> Record:
     """The record, if it is as Signoff wrote it. Raises Tampered, and tells the operators' log."""
     findings, own = examine(approval, revision, entries)
     if findings:
         log.error("approval %s was altered: %s", approval.pk, "; ".join(findings), extra={"action": "approval_altered"})
         raise Tampered(f"approval {approval.pk}: {'; '.join(findings)}")
     assert revision is not None
-    return Record(approval, revision, own, last_n=entries[-1].n)
+    return Record(approval, revision, now, own, last_n=entries[-1].n)
 
 
 def examine(approval: Approval, revision: Revision | None, entries: Iterable[Entry]) -> tuple[list[str], list[Entry]]:

@@ -5,8 +5,8 @@
 
 Names, numbers (exact decimals), texts, True and False, comparisons, `in`, `and`, `or`, `not`: nothing else is
 Python here. A rule passes only on values that leave no doubt. A name without a value, a number that is negative,
-NaN or infinite, a bool for a number, kinds that do not fit together: each raises Unclear, and a person is asked. All names of a rule are looked at, also those that `and` and `or` would
-skip: no value may hide behind another.
+NaN or infinite, a bool for a number, kinds that do not fit together: each raises Unclear, and a person is asked.
+All names of a rule are looked at, also those that `and` and `or` would skip: no value may hide behind another.
 """
 
 from __future__ import annotations

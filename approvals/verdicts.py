@@ -1,7 +1,7 @@
 """Who may decide, and what the votes come to: two pure functions, the only ones that know.
 
-`standing` says whether one person may decide, and why. It guards the buttons on the page, the POST behind them and the
-command alike, and a vote counts in `verdict` only while it holds.
+`standing` says whether one person may decide, and why. It guards the buttons on the page, the POST behind them and
+the command alike, and a vote counts in `verdict` only while it holds.
 
     situation                                          verdict
     nothing said yet                                   waiting
@@ -17,8 +17,8 @@ command alike, and a vote counts in `verdict` only while it holds.
     the deadline is reached                            expired, whatever was said
     the run has ended                                  withdrawn, whatever was said
 
-(approvals/decisions.py keeps "the one that gets the locks first" and approvals/guard.py what becomes of an approval that is
-not used.)
+(approvals/decisions.py keeps "the one that gets the locks first", approvals/guard.py what becomes of an approval
+that is not used.)
 """
 
 from __future__ import annotations

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from django.db import transaction
+
 from approvals import record
 from approvals.models import Approval, Entry, Revision
 from approvals.states import EntryKind, Status
 from journal import codec
+from journal.locking import lock_run
 from journal.models import Event, Run
 from journal.run_page import stored_body
 from journal.states import EventKind
@@ -15,6 +18,14 @@ from journal.states import EventKind
 
 def verify(run: Run) -> list[str]:
     """The hook `chain_verifiers`: what does not fit about the run's approvals, one line each."""
+    if not _findings(run):
+        return []
+    # Something may have been written while we were reading: with the run locked, nothing is.
+    with transaction.atomic():
+        return _findings(lock_run(run.pk))
+
+
+def _findings(run: Run) -> list[str]:
     approvals = Approval.objects.filter(run=run).select_related("policy").prefetch_related("entries", "revisions")
     found = {approval.id: approval for approval in approvals.order_by("created_at", "id")}
     findings = [line for approval in found.values() for line in _about(approval)]

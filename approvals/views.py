@@ -60,7 +60,9 @@ def inbox_item(request: HttpRequest, approval_id: str) -> HttpResponseBase:
     if found is None:
         return _no_approval(request, approval_id)
     if _wants_part(request):
-        return render(request, "approvals/_detail.html", {**_card_context(request, found, place="inbox"), "chosen": True})
+        return render(
+            request, "approvals/_detail.html", {**_card_context(request, found, place="inbox"), "chosen": True}
+        )
     context = _inbox_context(request)
     detail = _card_context(request, found, place="inbox", page=context["page"])
     return render(request, "approvals/inbox.html", {**context, **detail, "chosen": True, "selected": found.id})
@@ -252,9 +254,7 @@ def _form(
     return reswap(retarget(answer, "#dialog-content"), "innerHTML")
 
 
-def _refused(
-    request: HttpRequest, found: Approval, place: str, refusal: Refusal, form: DecisionForm
-) -> HttpResponse:
+def _refused(request: HttpRequest, found: Approval, place: str, refusal: Refusal, form: DecisionForm) -> HttpResponse:
     """The request as it is now, with why the decision was not recorded, and with what was typed."""
     fresh = queries.find(request.user, found.id)
     if fresh is None:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import make_conninfo
 
 QUEUE = "signoff"
 PATIENCE = 2  # seconds that connecting, sending or reading may take while a bell is rung
@@ -89,6 +89,6 @@ def _pgmq_address(url: str) -> str:
     if not rest:
         return ""
     try:
-        return make_conninfo(**conninfo_to_dict(f"postgresql://{rest}"))
+        return make_conninfo(f"postgresql://{rest}", connect_timeout=str(PATIENCE))
     except ProgrammingError as error:
         raise ImproperlyConfigured(f"SIGNOFF_BROKER_URL: {error}") from error

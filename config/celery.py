@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import warnings
 from typing import Any
 
 from celery import Celery
+from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready
 from django.conf import settings
 
@@ -16,6 +18,10 @@ from config.leash import follow_supervisor
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 logger = logging.getLogger(__name__)
+
+if not settings.PRODUCTION:
+    # A demo in a container runs as root; nothing is unpickled, which is what Celery warns of.
+    warnings.simplefilter("ignore", SecurityWarning)
 
 app = Celery("signoff")
 app.config_from_object(settings.CELERY)
@@ -28,7 +34,6 @@ def _keep_our_logging(**_: Any) -> None:
     """Celery sets up no logging where somebody listens: Django's settings have done it."""
 
 
-@worker_ready.connect
 def _say_ready(**_: Any) -> None:
     logger.info("takes work", extra={"action": "worker_ready"})
 
@@ -36,4 +41,6 @@ def _say_ready(**_: Any) -> None:
 @worker_init.connect
 def _begin(**_: Any) -> None:
     require_sound_settings()
+    # Connected only now, hence called last: when the engine's own receiver has been through.
+    worker_ready.connect(_say_ready)
     follow_supervisor()

@@ -84,13 +84,19 @@ class Child:
     def _follow(self, output: IO[str]) -> None:
         with output:
             for line in output:
-                say(line.rstrip("\n"), who=self.name)
+                if line.strip():
+                    say(line.rstrip("\n"), who=self.name)
 
 
 def say(text: str, *, who: str = "up") -> None:
-    """One line of `up`'s output, with who says it; whole lines, whichever thread writes."""
+    """One line of output, with who says it; whole lines, whichever thread writes."""
+    announce(f"{who:<9}| {text}")
+
+
+def announce(line: str) -> None:
+    """One line for people and programs that wait for it."""
     try:
-        sys.stdout.write(f"{who:<9}| {text}\n")
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
     except (OSError, ValueError):
         pass  # nobody reads any more: what matters is that the children go on, and stop cleanly

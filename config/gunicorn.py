@@ -10,7 +10,7 @@ from config.logs import logging_settings
 wsgi_app = "config.wsgi"
 worker_class = "gthread"
 workers = 1
-threads = 8
+threads = 8  # its sessions fit into SIGNOFF_DATABASE_POOL
 timeout = 60
 graceful_timeout = 5
 keepalive = 5
@@ -18,6 +18,8 @@ keepalive = 5
 accesslog = None
 control_socket_disable = True
 logconfig_dict = logging_settings()
+# Its own words only when something is wrong, in the same form as all others.
+logconfig_dict["loggers"]["gunicorn.error"] = {"handlers": ["stderr"], "level": "WARNING", "propagate": False}
 
 
 def on_starting(server: Any) -> None:

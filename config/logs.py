@@ -21,11 +21,9 @@ _CONTROLS_IN_TRACEBACK = {code: text for code, text in _CONTROLS.items() if code
 class LineFormatter(logging.Formatter):
     """`2026-03-01T14:02:11.532Z info    run_claimed  message`, a traceback indented below it."""
 
-    converter = time.gmtime
-
     def format(self, record: logging.LogRecord) -> str:
         """The record as text, without control characters."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%S", self.converter(record.created))
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         action = getattr(record, "action", record.name)
         message = record.getMessage().translate(_CONTROLS)
         line = f"{at}.{int(record.msecs):03d}Z {record.levelname.lower():<7} {action}  {message}"

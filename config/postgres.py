@@ -18,7 +18,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -105,7 +105,8 @@ class EmbeddedPostgres:
         """
         deadline = time.monotonic() + timeout
         with self._locked():
-            _reap_children()
+            for pid in list(_children):
+                _reap(pid)
             account = server_account()
             marker = self._marker() or self._allocate(account)
             if not marker.initialised:
@@ -246,7 +247,7 @@ class EmbeddedPostgres:
                 if time.monotonic() > deadline:
                     raise PostgresError(f"PostgreSQL is not ready in time; see {marker.folder}/server.log")
                 time.sleep(0.01)
-            del _children[process.pid]
+            _reap(process.pid)
             reason = log_after(Path(marker.folder) / "server.log", began)
             # Backends of a server that was killed take a moment to notice that it is gone.
             if "shared memory block" not in reason or time.monotonic() > deadline:
@@ -272,22 +273,21 @@ class EmbeddedPostgres:
 
 def _gone(process: psutil.Process, patience: float) -> bool:
     """Waits for the end; a child of ours is reaped, or it would stay as a zombie."""
-    if child := _children.get(process.pid):
-        try:
-            child.wait(patience)
-        except subprocess.TimeoutExpired:
-            return False
-        del _children[process.pid]
-        return True
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
+        _reap(process.pid)
         if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
             return True
         time.sleep(0.01)
     return False
 
 
-def _reap_children() -> None:
-    """Forgets servers of ours that have died; polling takes the zombie away."""
-    for pid in [pid for pid, child in _children.items() if child.poll() is not None]:
-        del _children[pid]
+def _reap(pid: int) -> None:
+    """Takes the zombie of a child away; also of one that this process started before an exec."""
+    child = _children.get(pid)
+    if child is not None:
+        if child.poll() is not None:
+            del _children[pid]
+        return
+    with suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)

@@ -25,6 +25,8 @@ _READABLE = 16 * 1024
 """Longer structures are shown as they are stored: laying them out would take longer than anyone reads."""
 
 _COLUMNS = 8
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+"""What reading a stored text that is not, or no longer, the codec's can end with."""
 
 # Invisible or ambiguous though Unicode calls them letters, marks or symbols: variation selectors, fillers, blanks.
 _INVISIBLE = frozenset(
@@ -142,7 +144,7 @@ class Shown:
     text: str
     """Never longer than INLINE_LIMIT."""
     kind: str
-    """`text`, `amount`, `table`, `record`, `code`, or `nothing` for an empty value."""
+    """`text`, `amount`, `table`, `record`, `items`, `code`, or `nothing` for an empty value."""
     rule: str
     """Its type and extent, in words."""
     length: int
@@ -151,7 +153,7 @@ class Shown:
     """Characters of `text` that are drawn as code points."""
     columns: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
-    """Of a `table` (a list of like records) or a `record` (names and values): all of its cells, as text."""
+    """Of a `table` (a list of like records), a `record` (names and values) or `items`: all of its cells, as text."""
 
     @property
     def is_cut(self) -> bool:
@@ -171,11 +173,17 @@ def fields_of(stored: str) -> list[tuple[str, Shown]]:
     """The named values of a stored mapping, such as a step's arguments, in their order."""
     try:
         found = json.loads(stored)
-    except (ValueError, RecursionError):
+    except _UNREADABLE:
         return [("arguments", _cut(stored, "code", "as stored"))]
-    if not isinstance(found, dict) or "$" in found:
-        return [("arguments", shown(found))]
-    return [(name, shown(value)) for name, value in found.items()]
+    named = found.items() if isinstance(found, dict) and "$" not in found else [("arguments", found)]
+    return [(name, _shown_safely(value)) for name, value in named]
+
+
+def _shown_safely(found: Any) -> Shown:
+    try:
+        return shown(found)
+    except _UNREADABLE:
+        return _cut(_dumped(found), "code", "as stored")
 
 
 def shown(found: Any) -> Shown:
@@ -224,12 +232,15 @@ def _structure(found: Any) -> Shown:
 
 
 def _table(stored: str, rule: str) -> Shown | None:
-    """A small list of like records, or one small record, in rows; None for anything else."""
+    """A small list of plain values or of like records, or one small record, in rows; None for anything else."""
     if len(stored) > INLINE_LIMIT:
         return None
     plain = codec.plain(stored)
+    columns: tuple[str, ...] = ()
     if isinstance(plain, dict):
-        kind, columns, records = "record", (), [[name, value] for name, value in plain.items()]
+        kind, records = "record", [[name, value] for name, value in plain.items()]
+    elif not any(isinstance(item, dict | list) for item in plain):
+        kind, records = "items", [[item] for item in plain]
     elif all(isinstance(item, dict) and item and item.keys() == plain[0].keys() for item in plain):
         kind, columns, records = "table", tuple(plain[0]), [list(item.values()) for item in plain]
     else:
@@ -271,7 +282,7 @@ def laid_out(stored: str) -> str:
         plain = codec.plain(stored)
         compact = json.dumps(plain, ensure_ascii=True)
         return compact if len(compact) <= 72 else json.dumps(plain, indent=2, ensure_ascii=True)
-    except (ValueError, RecursionError):
+    except _UNREADABLE:
         return stored
 
 
@@ -279,7 +290,7 @@ def one_line(stored: str, limit: int = 120) -> str:
     """A stored text in a table's cell: names and values without the punctuation, cut to `limit` characters."""
     try:
         found = codec.plain(stored)
-    except (ValueError, RecursionError):
+    except _UNREADABLE:
         return _clipped(stored, limit)
     return _line(found, limit)
 
@@ -296,7 +307,7 @@ def event_line(stored: str, limit: int = 120) -> str:
     """What an event says, in one line: its error, its result, or all of it."""
     try:
         found = codec.plain(stored)
-    except (ValueError, RecursionError):
+    except _UNREADABLE:
         return _clipped(stored, limit)
     if isinstance(found, dict) and isinstance(found.get("error"), dict):
         again = ", tried again" if found.get("retry_at") else ""
@@ -310,7 +321,7 @@ def error_line(stored: str, limit: int = 2000) -> str:
     """The error in an event's data, as type and message; its beginning is enough."""
     try:
         return _clipped(_error(codec.plain(stored)["error"]), limit)
-    except (ValueError, RecursionError, KeyError, TypeError):
+    except _UNREADABLE:
         return _clipped(stored, limit)
 
 

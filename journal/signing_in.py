@@ -17,7 +17,7 @@ View = Callable[..., HttpResponseBase]
 
 def safe_path(request: HttpRequest, address: str | None) -> str:
     """`address` if it is a path on this very host, else nothing."""
-    if not address or not address.startswith("/"):
+    if not address or not address.startswith("/") or not address.isprintable():
         return ""
     allowed = url_has_allowed_host_and_scheme(address, allowed_hosts=None, require_https=request.is_secure())
     return address if allowed else ""

@@ -16,7 +16,6 @@ from agents.errors import LedgerRefused
 from agents.examples.retail import money
 from agents.models import LedgerRefund
 
-
 SMALLEST = Decimal("0.001")
 """Amounts are kept exactly, in multiples of this: prices have at most three decimals, and nothing is rounded."""
 
@@ -47,7 +46,7 @@ def refund(*, key: str, invoice: str, amount: Decimal) -> Receipt:
     Commits by itself; inside a caller's transaction it refuses (RuntimeError), as a provider could not be rolled back.
     """
     if not key or not amount.is_finite() or amount < 0 or amount != amount.quantize(SMALLEST):
-        raise LedgerRefused(f"no refund of {amount} for {invoice}: it takes a key and an amount from 0 up, in thousandths")
+        raise LedgerRefused(f"no refund of {amount} for {invoice}: it takes a key, and an amount from 0 up")
     with transaction.atomic(durable=True), connection.cursor() as cursor:
         cursor.execute(_CALL, [key, invoice, amount])
         ((number, paid_invoice, paid),) = cursor.fetchall()

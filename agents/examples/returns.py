@@ -9,13 +9,11 @@ never from a model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 from agents.clients import Answer
-from agents.errors import BadFile, LedgerRefused
+from agents.errors import AgentsError, BadFile, LedgerRefused
 from agents.examples import ledger, retail
 from agents.examples.matching import Case, amount_of, match
 from agents.examples.proposal import proposal_for
@@ -57,35 +55,40 @@ def start_returns(cases: tuple[Case, ...]) -> tuple[str, ...]:
     same key with the same input is the same run.
     """
     different = []
+    starter = current_run().actor
     for case in cases:
         found = case.found
         try:
             runs.start(
                 handle_return,
                 found.invoice,
-                found.returned_at,
                 found.lines,
                 case.matched,
                 case.misfits,
                 key=found.invoice,
-                actor=current_run().actor,
+                actor=starter,
             )
         except KeyConflict:
             different.append(found.invoice)
     return tuple(different)
 
 
-@step
+@step(retry=Retry(never=(AgentsError,)))
 def propose(invoice: str, amount: Decimal, matched: bool, misfits: tuple[str, ...]) -> Answer:
     """What the model client would do with this return: words for the person who decides."""
     return proposal_for(invoice, amount, matched, misfits)
 
 
-@requires_approval(
-    policy="refunds",
-    summary=lambda invoice, customer, amount, **_: f"Refund {amount} to {customer} for return {invoice}",
-    facts=lambda misfits, proposal, **_: {"does not fit": list(misfits), proposal.written_by: proposal.text},
-)
+def _summary(*, invoice: str, customer: str, amount: Decimal, **_: object) -> str:
+    whom = f"to customer {customer}" if customer else "to an unknown customer"
+    return f"Refund {amount} {whom} for return {invoice}"
+
+
+def _facts(*, misfits: tuple[str, ...], proposal: Answer, **_: object) -> dict[str, object]:
+    return {"does not fit": list(misfits), f"Proposal ({proposal.written_by})": proposal.text}
+
+
+@requires_approval(policy="refunds", summary=_summary, facts=_facts)
 @step(retry=Retry(never=(LedgerRefused,)))
 def refund(
     invoice: str,
@@ -118,13 +121,11 @@ def returns_batch(returns: str, orders: str) -> Batch:
 
 
 @workflow(owner=OWNER)
-def handle_return(
-    invoice: str, returned_at: datetime, lines: tuple[Line, ...], matched: bool, misfits: tuple[str, ...]
-) -> str:
+def handle_return(invoice: str, lines: tuple[Line, ...], matched: bool, misfits: tuple[str, ...]) -> str:
     """Refund one return, if the rule or a person agrees. Returns a sentence on what became of it."""
     amount = amount_of(lines)
     customer = ", ".join(sorted({line.customer for line in lines} - {""}))
-    set_labels(customer=customer, matched="yes" if matched else "no")
+    set_labels(customer=customer, matched=matched)
     proposal = propose(invoice, amount, matched, misfits)
     try:
         receipt = refund(invoice, customer, amount, matched, misfits, lines, proposal)

@@ -15,9 +15,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("key", models.TextField(db_collation="C", unique=True)),
                 ("invoice", models.TextField()),
@@ -32,12 +30,8 @@ class Migration(migrations.Migration):
                     models.CheckConstraint(
                         condition=models.Q(("key", ""), _negated=True), name="ledger_refund_has_a_key"
                     ),
-                    models.CheckConstraint(
-                        condition=models.Q(("amount__gte", 0)), name="ledger_refund_pays_out"
-                    ),
-                    models.CheckConstraint(
-                        condition=models.Q(("calls__gte", 1)), name="ledger_refund_was_called"
-                    ),
+                    models.CheckConstraint(condition=models.Q(("amount__gte", 0)), name="ledger_refund_pays_out"),
+                    models.CheckConstraint(condition=models.Q(("calls__gte", 1)), name="ledger_refund_was_called"),
                 ],
             },
         ),

@@ -1,4 +1,4 @@
-"""The returns example played through on a running service, by its commands alone."""
+"""The returns example played through on a running service, by its commands."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from approvals.people import add_person
 from tests.harness import Service
 from tests.waiting import wait_for
 
 STARTER, OWNER, REVIEWER = "clerk", "support-lead", "mara"
 
 
-def open_shop(service: Service) -> None:
-    """The people that the policy "refunds" speaks of."""
-    service.json("add_person", STARTER)
-    service.json("add_person", OWNER)
-    service.json("add_person", REVIEWER, "--groups", "finance", "--role", "reviewer")
+def add_people() -> None:
+    """The people that the policy "refunds" speaks of, in the service at hand."""
+    add_person(STARTER, groups=[], role="reviewer", password=None)
+    add_person(OWNER, groups=[], role="reviewer", password=None)
+    add_person(REVIEWER, groups=["finance"], role="reviewer", password=None)
 
 
 def run_batch(service: Service, folder: Path) -> dict[str, Any]:
-    """Start the batch on the files of a folder, as the clerk, and wait for its end."""
+    """Start the batch on the files of a folder, as the clerk, and wait for its end, good or bad."""
     paths = {"returns": str(folder / "returns.csv"), "orders": str(folder / "orders.csv")}
-    started = service.json(
-        "start_run", "returns_batch", "--input", json.dumps(paths), "--as", STARTER, "--wait", timeout=180
-    )
-    return dict(started)
+    command = ("start_run", "returns_batch", "--input", json.dumps(paths), "--as", STARTER, "--wait", "--json")
+    done = service.manage(*command, timeout=180)
+    assert done.out, done.err
+    return dict(json.loads(done.out))
 
 
 def settle(service: Service, timeout: float = 180) -> None:

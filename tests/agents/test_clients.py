@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.core.checks import run_checks
-from pytest_django.fixtures import SettingsWrapper
+from django.test import override_settings
 
 from agents import clients
 from agents.clients import SCRIPTED, Question, ScriptedClient, model_client, script
@@ -31,8 +31,8 @@ def test_two_scripts_for_one_task_are_refused(monkeypatch: pytest.MonkeyPatch) -
         script("sing")(lambda material: "do")
 
 
-def test_a_client_that_is_not_there_yet_is_an_error_at_start(settings: SettingsWrapper) -> None:
-    settings.SIGNOFF_MODEL_CLIENT = "anthropic"
+@override_settings(SIGNOFF_MODEL_CLIENT="anthropic")
+def test_a_client_that_is_not_there_yet_is_an_error_at_start() -> None:
     (error,) = [found for found in run_checks() if found.id == "agents.E001"]
     assert error.msg == "SIGNOFF_MODEL_CLIENT is 'anthropic'; this release has only: scripted"
     with pytest.raises(UnknownClient, match="this release has only: scripted"):

@@ -37,7 +37,7 @@ def test_a_key_with_another_invoice_or_amount_is_refused_counted_and_pays_nothin
     invoice: str, amount: Decimal
 ) -> None:
     ledger.refund(key="k1", invoice="C1", amount=AMOUNT)
-    with pytest.raises(LedgerRefused, match="key k1 came before with 12.40 for C1"):
+    with pytest.raises(LedgerRefused, match=r"key k1 came before with 12\.40 for C1"):
         ledger.refund(key="k1", invoice=invoice, amount=amount)
     assert ledger.entries() == [{"key": "k1", "invoice": "C1", "amount": "12.40", "calls": 2}]
 
@@ -45,7 +45,7 @@ def test_a_key_with_another_invoice_or_amount_is_refused_counted_and_pays_nothin
 @pytest.mark.django_db
 @pytest.mark.parametrize("amount", ["-0.01", "NaN", "Infinity", "0.0001"])
 def test_an_amount_that_cannot_be_paid_is_refused(amount: str) -> None:
-    with pytest.raises(LedgerRefused, match="from 0 up, in thousandths"):
+    with pytest.raises(LedgerRefused, match="an amount from 0 up"):
         ledger.refund(key="k1", invoice="C1", amount=Decimal(amount))
     assert ledger.entries() == []
 

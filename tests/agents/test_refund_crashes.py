@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.agents.shop import OWNER, REVIEWER, STARTER, open_shop
+from tests.agents.shop import REVIEWER, STARTER, add_people
 from tests.harness import Child, Service
 from tests.waiting import wait_for
 from tests.workflows.returns_slow import marks, open_gate
@@ -18,7 +18,7 @@ from tests.workflows.returns_slow import marks, open_gate
 def slow(service: Service) -> Service:
     """The service with the workflows that can be held still."""
     service.env["SIGNOFF_WORKFLOWS"] = "agents.examples.returns,tests.workflows.returns_slow"
-    open_shop(service)
+    add_people()
     return service
 
 
@@ -31,7 +31,7 @@ def start(service: Service, workflow: str, gates: Path, held: str, **more: Any) 
 def kill_while_held(service: Service, gates: Path, held: str) -> Child:
     """Kill the only worker at the place where it waits, open the gate, and start another."""
     (worker,) = service.children
-    wait_for(lambda: len(marks(gates, held)) == 1, what=f"the worker is held {held} the call")
+    wait_for(lambda: len(marks(gates, held)) == 1, timeout=30, what=f"the worker is held {held} the call")
     worker.kill()
     open_gate(gates, held)
     return service.start_worker()
@@ -58,32 +58,17 @@ def test_a_worker_killed_around_the_call_leaves_one_refund(slow: Service, tmp_pa
     assert len(marks(tmp_path, "lookup")) == 1
 
 
-@pytest.mark.parametrize("held", CALLS)
-def test_the_same_holds_for_an_approved_refund_and_nobody_is_asked_twice(
-    slow: Service, tmp_path: Path, held: str
+def test_an_approved_refund_whose_worker_is_killed_inside_the_call_is_executed_again_and_nobody_asked_again(
+    slow: Service, tmp_path: Path
 ) -> None:
-    calls, executions = CALLS[held]
     slow.start_worker()
-    run_id = start(slow, "slow_approved_return", tmp_path, held, matched=False)
-    wait_for(lambda: status(slow, run_id) == "waiting", what="the run waits for a person")
+    run_id = start(slow, "slow_approved_return", tmp_path, "inside", matched=False)
+    wait_for(lambda: status(slow, run_id) == "waiting", timeout=30, what="the run waits for a person")
     (request,) = slow.json("list_approvals", "--status", "waiting")
     slow.json("decide", request["id"], "approve", "--revision", str(request["revision"]), "--as", REVIEWER)
-    kill_while_held(slow, tmp_path, held)
+    kill_while_held(slow, tmp_path, "inside")
     wait_for(lambda: status(slow, run_id) == "completed", timeout=30, what="another worker finishes the run")
     (entry,) = slow.json("returns_ledger")
-    assert (entry["invoice"], entry["amount"], entry["calls"]) == ("C1", "30.00", calls)
-    assert len(marks(tmp_path, "before")) == executions
+    assert (entry["invoice"], entry["amount"], entry["calls"]) == ("C1", "30.00", 2)
     assert len(marks(tmp_path, "lookup")) == 1
-    assert len(slow.json("list_approvals")) == 1
-
-
-def test_the_owner_and_the_starter_cannot_approve_a_refund(slow: Service, tmp_path: Path) -> None:
-    slow.start_worker()
-    run_id = start(slow, "slow_approved_return", tmp_path, "", matched=False)
-    wait_for(lambda: status(slow, run_id) == "waiting", what="the run waits for a person")
-    (request,) = slow.json("list_approvals", "--status", "waiting")
-    for person in (STARTER, OWNER):
-        refused = slow.manage("decide", request["id"], "approve", "--revision", "1", "--as", person)
-        assert refused.code != 0
-        assert len(refused.err.strip().splitlines()) == 1
-    assert slow.json("returns_ledger") == []
+    assert [found["id"] for found in slow.json("list_approvals")] == [request["id"]]

@@ -36,7 +36,9 @@ def assert_agrees_with_the_oracle(folder: Path) -> None:
 def test_the_real_files_give_the_four_figures(real_data: Path) -> None:
     cases = decide(real_data)
     amounts = {case.found.invoice: amount_of(case.found.lines) for case in cases}
-    by_rule = [amounts[case.found.invoice] for case in cases if case.matched and amount_of(case.found.lines) <= RULE_LIMIT]
+    by_rule = [
+        amounts[case.found.invoice] for case in cases if case.matched and amount_of(case.found.lines) <= RULE_LIMIT
+    ]
     assert len(cases) == 384
     assert sum(case.matched for case in cases) == 147
     assert (len(by_rule), sum(by_rule)) == (83, Decimal("925.34"))
@@ -107,7 +109,12 @@ def test_a_purchase_in_the_same_minute_is_not_earlier(files: Files) -> None:
 
 def test_what_a_matched_return_took_is_gone_and_what_an_unmatched_one_asked_is_not(files: Files) -> None:
     folder = files(
-        returns=[row("C1", -6, "2 10:00"), row("C2", -4, "2 11:00"), row("C3", -2, "2 12:00"), row("C4", -1, "2 13:00")],
+        returns=[
+            row("C1", -6, "2 10:00"),
+            row("C2", -4, "2 11:00"),
+            row("C3", -2, "2 12:00"),
+            row("C4", -1, "2 13:00"),
+        ],
         orders=[row("1", 5, "1 10:00")],
     )
     assert matched(folder) == {"C1": False, "C2": True, "C3": False, "C4": True}
@@ -170,7 +177,9 @@ def test_what_does_not_fit_is_said_in_order(files: Files) -> None:
 
 
 def test_amounts_are_never_rounded(files: Files) -> None:
-    folder = files(returns=[row("C1", -3, "2 10:00", price="0.125"), row("C2", -8, "2 10:00", price="0.125")], orders=[])
+    folder = files(
+        returns=[row("C1", -3, "2 10:00", price="0.125"), row("C2", -8, "2 10:00", price="0.125")], orders=[]
+    )
     first, second = decide(folder)
     assert str(amount_of(first.found.lines)) == "0.375"
     assert first.misfits[-1] == "not a whole number of cents"
@@ -191,7 +200,10 @@ BAD_RETURNS = {
     "negative price": (row("C1", -1, "2 10:00", price="-2.00"), "UnitPrice '-2.00' is not a price"),
     "exponent": (row("C1", -1, "2 10:00", price="1e5"), "UnitPrice '1e5' is not a price"),
     "comma": (row("C1", -1, "2 10:00", price='"2,00"'), "UnitPrice '2,00' is not a price"),
-    "day": (GOOD.replace("2011-01-02", "2011-02-30"), "InvoiceDate '2011-02-30 10:00:00' is not a time of the calendar"),
+    "day": (
+        GOOD.replace("2011-01-02", "2011-02-30"),
+        "InvoiceDate '2011-02-30 10:00:00' is not a time of the calendar",
+    ),
     "time": (GOOD.replace("2011-01-02 10:00:00", "2/1/2011 10:00"), "InvoiceDate '2/1/2011 10:00' is not a time like"),
     "no number": (row("", -1, "2 10:00"), "InvoiceNo '' is not 1 to 40 printable ASCII characters"),
     "code": (row("C1", -1, "2 10:00", code="90\u200b001"), "StockCode '90\\u200b001' is not 1 to 40 printable"),

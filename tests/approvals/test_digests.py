@@ -59,7 +59,7 @@ def test_equal_values_have_one_canonical_form(one: Any, other: Any) -> None:
         ([1, 2], (1, 2)),
         (Decimal("0.1"), Decimal("0.10000000000000000000000000000000000000001")),
         (Decimal("1E+30"), Decimal("1E+31")),
-        (Decimal("-5"), Decimal("5")),
+        (Decimal(-5), Decimal(5)),
         ({"a": 1}, {"a": 1, "b": None}),
         ("a", "a\u200b"),
     ],

@@ -56,33 +56,39 @@ def test_a_folder_is_read_whole_and_a_name_stands_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "key", "problem"),
     [
-        ('seats = [{group = "finance", need = 1}]', "", "policy.refunds.seats", "is missing"),
-        ("need = 1}", "need = 2}", "policy.refunds.seats[0].need", "more than one vote is not supported yet"),
-        ("need = 1}", "need = true}", "policy.refunds.seats[0].need", "Input should be a valid integer"),
-        ("need = 1}", "need = 0}", "policy.refunds.seats[0].need", "Input should be greater than or equal to 1"),
-        ('group = "finance"', 'group = "role:admin"', "policy.refunds.seats[0].group", "'role:admin' is a role, not a group of people"),
-        ('{group = "finance", need = 1}', '{group = "a"}, {group = "b"}', "policy.refunds.seats", "more than one seat is not supported yet"),
-        ('seats = [{group = "finance", need = 1}]', "seats = []", "policy.refunds.seats", "Tuple should have at least 1 item"),
-        ('"starter", "owner"', '"starter", "proposer"', "policy.refunds.four_eyes", "four eyes against 'proposer' is not supported"),
-        ('"reject"', '"approve"', "policy.refunds.at_end", "a deadline never approves"),
-        ('"reject"', '"escalate"', "policy.refunds.at_end", "'escalate' is not supported yet; there is: reject"),
-        ('"48h"', '"two days"', "policy.refunds.deadline", "a duration is a number and s, m, h or d"),
-        ('"48h"', '"0h"', "policy.refunds.deadline", "a duration is longer than nothing"),
-        ('"48h"', "48", "policy.refunds.deadline", "a duration is a number and s, m, h or d"),
-        ('at_end = "reject"', 'at_ned = "reject"', "policy.refunds.at_ned", "is not known"),
-        ('at_end = "reject"', 'reminders = ["1h"]', "policy.refunds.reminders", "is not known"),
-        ('at_end = "reject"', 'risk = "huge"', "policy.refunds.risk", "Input should be 'low', 'medium', 'high' or 'critical'"),
-        ("amount <= 25.00", "amount.real <= 25", "policy.refunds.rule[0].when", "amount.real is not allowed"),
-        ("when =", "if =", "policy.refunds.rule[0].when", "is missing"),
+        ('seats = [{group = "finance", need = 1}]', "", ".seats", "is missing"),
+        ("need = 1}", "need = 2}", ".seats[0].need", "more than one vote is not supported yet"),
+        ("need = 1}", "need = true}", ".seats[0].need", "Input should be a valid integer"),
+        ("need = 1}", "need = 0}", ".seats[0].need", "Input should be greater than or equal to 1"),
+        (
+            'group = "finance"',
+            'group = "role:admin"',
+            ".seats[0].group",
+            "'role:admin' is a role, not a group of people",
+        ),
+        ("{group", '{group = "a"}, {group', ".seats", "more than one seat is not supported yet"),
+        ('seats = [{group = "finance", need = 1}]', "seats = []", ".seats", "Tuple should have at least 1 item"),
+        ('"starter", "owner"', '"starter", "proposer"', ".four_eyes", "four eyes against 'proposer' is not supported"),
+        ('"reject"', '"approve"', ".at_end", "a deadline never approves"),
+        ('"reject"', '"escalate"', ".at_end", "'escalate' is not supported yet; there is: reject"),
+        ('"48h"', '"two days"', ".deadline", "a duration is a number and s, m, h or d"),
+        ('"48h"', '"0h"', ".deadline", "a duration is longer than nothing"),
+        ('"48h"', "48", ".deadline", "a duration is a number and s, m, h or d"),
+        ('at_end = "reject"', 'at_ned = "reject"', ".at_ned", "is not known"),
+        ('at_end = "reject"', 'reminders = ["1h"]', ".reminders", "is not known"),
+        ('at_end = "reject"', 'risk = "huge"', ".risk", "Input should be 'low', 'medium', 'high' or 'critical'"),
+        ("amount <= 25.00", "amount.real <= 25", ".rule[0].when", "amount.real is not allowed"),
+        ("when =", "if =", ".rule[0].when", "is missing"),
         ("[policy.refunds]", "[policies.refunds]", "policies", "is not known; a policy begins with [policy.NAME]"),
     ],
-)  # fmt: skip
+)
 def test_one_clear_error_names_file_and_key(tmp_path: Path, old: str, new: str, key: str, problem: str) -> None:
     assert old in GOOD
     path = written(tmp_path, GOOD.replace(old, new))
     with pytest.raises(PolicyError) as caught:
         policies.load(path)
     error = caught.value
+    key = f"policy.refunds{key}" if key.startswith(".") else key
     assert (error.source, error.key) == (str(path), key)
     assert error.problem.startswith(problem)
     assert str(error).startswith(f"{path}: {key}: {problem}")
@@ -120,3 +126,9 @@ def test_who_decides_is_what_the_digest_covers(tmp_path: Path) -> None:
     assert authority(GOOD.replace("48h", "24h").replace("25.00", "30.00"), "b.toml") == base
     assert authority(GOOD.replace('"finance"', '"everybody"'), "c.toml") != base
     assert authority(GOOD.replace('"starter", "owner"', '"starter"'), "d.toml") != base
+
+
+def test_the_page_of_the_docs_lists_every_key() -> None:
+    page = (settings.BASE_DIR / "docs/policies.md").read_text(encoding="utf-8")
+    listed = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+    assert listed == set(Policy.model_fields)

@@ -50,7 +50,7 @@ def _change(row: Row, table: list[Row], kinds: tuple[str, ...], chance: Random) 
     elif kind == "code":
         row["StockCode"] = other["StockCode"]
     elif kind == "date":
-        moved = datetime.strptime(row["InvoiceDate"], _TIME) + timedelta(days=chance.randint(-10, 10))
+        moved = datetime.fromisoformat(row["InvoiceDate"]) + timedelta(days=chance.randint(-10, 10))
         row["InvoiceDate"] = moved.strftime(_TIME)
     elif kind == "removed":
         del table[_place(row, table)]

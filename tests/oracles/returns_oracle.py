@@ -84,7 +84,7 @@ def totals(of: dict[str, Verdict]) -> Totals:
 def money(thousandths: int) -> str:
     """Thousandths as text, with a third decimal only where it is not 0."""
     text = f"{thousandths // 1000}.{thousandths % 1000:03d}"
-    return text[:-1] if text.endswith("0") else text
+    return text.removesuffix("0")
 
 
 def _take_all(rows: list[dict[str, str]], shelves: dict[str, list[tuple[str, list[int]]]], date: str) -> bool:

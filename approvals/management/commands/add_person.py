@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError
 
 from approvals.errors import BadPerson, PersonExists
 from approvals.people import add_person
 from approvals.roles import ROLES
+from journal.commands import JsonCommand
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     help = "Add a person. Without --password-stdin the account cannot sign in; it can still be named by --as."
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("name")
         parser.add_argument("--groups", default="", help="comma-separated; those that are missing are made")
         parser.add_argument("--role", choices=list(ROLES), default="reviewer")
         parser.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
-        parser.add_argument("--json", action="store_true", help="one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
         password = sys.stdin.readline().rstrip("\r\n") if options["password_stdin"] else None
@@ -30,13 +31,11 @@ class Command(BaseCommand):
             user = add_person(options["name"], groups=groups, role=options["role"], password=password)
         except (PersonExists, BadPerson) as error:
             raise CommandError(str(error)) from None
-        if options["json"]:
-            said = {
-                "name": user.get_username(),
-                "groups": groups,
-                "role": options["role"],
-                "can_sign_in": password is not None,
-            }
-            self.stdout.write(json.dumps(said))
-        else:
-            self.stdout.write(f"{user.get_username()} added: {options['role']}, groups: {', '.join(groups) or 'none'}")
+        role = options["role"]
+        said = {
+            "name": user.get_username(),
+            "groups": groups,
+            "role": role,
+            "can_sign_in": password is not None,
+        }
+        self.answer(said, f"{user.get_username()} added: {role}, groups: {', '.join(groups) or 'none'}")

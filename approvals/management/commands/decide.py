@@ -7,26 +7,29 @@ import json
 import os
 import socket
 import sys
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError
 
 from approvals.decisions import Outcome, decide
 from approvals.errors import CommandsOff, NotADecision, Refusal, UnknownApproval
 from approvals.models import Revision
 from approvals.people import person_named
 from approvals.states import Via
+from journal.commands import JsonCommand, terminal
 from journal.ids import parse_id
 
 FIELDS = {"id": str, "revision": int, "verdict": str, "as": str, "reason": str}
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     help = "Decide a request: `decide ID approve|reject --revision N --as USER [--reason TEXT]`, or `decide -`."
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument(
             "id", help='the request, or "-" for JSON lines {"id", "revision", "verdict", "as", "reason"}'
         )
@@ -34,13 +37,12 @@ class Command(BaseCommand):
         parser.add_argument("--revision", type=int, help="the one that you have seen")
         parser.add_argument("--as", dest="person", metavar="USER", help="who decides")
         parser.add_argument("--reason", default="", help="a rejection needs one")
-        parser.add_argument("--json", action="store_true", help="one JSON value")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if not settings.SIGNOFF_COMMAND_DECISIONS:
             raise CommandError(str(CommandsOff()))
         if options["id"] == "-":
-            self._decide_many(sys.stdin, options)
+            self._decide_many(sys.stdin)
         else:
             self._decide_one(options)
 
@@ -55,31 +57,30 @@ class Command(BaseCommand):
             "as": options["person"],
             "reason": options["reason"],
         }
-        outcome = _settle(line)
-        if options["json"]:
-            self.stdout.write(json.dumps(outcome))
+        outcome = _settle(line, {})
+        if outcome["ok"] or options["json"]:
+            self.answer(outcome, _line(outcome))
         if not outcome["ok"]:
-            raise CommandError(f"{outcome['id']}: {outcome['message']}")
-        if not options["json"]:
-            self.stdout.write(f"{outcome['id']}: {outcome['message']}")
+            raise CommandError(_line(outcome))
 
-    def _decide_many(self, lines: Iterable[str], options: dict[str, Any]) -> None:
+    def _decide_many(self, lines: Iterable[str]) -> None:
         outcomes = list(_outcomes(lines))
         refused = [outcome for outcome in outcomes if not outcome["ok"]]
-        if options["json"]:
-            self.stdout.write(json.dumps(outcomes))
-        else:
-            for outcome in outcomes:
-                self.stdout.write(f"{outcome['id']}: {outcome['message']}")
+        self.answer(outcomes, "\n".join(map(_line, outcomes)))
         if refused:
-            first = f"{refused[0]['id']}: {refused[0]['message']}"
-            raise CommandError(f"{len(refused)} of {len(outcomes)} decisions were refused; the first: {first}")
+            count = f"{len(refused)} of {len(outcomes)} decisions were refused"
+            raise CommandError(f"{count}; the first: {_line(refused[0])}")
+
+
+def _line(outcome: dict[str, Any]) -> str:
+    return terminal(f"{outcome['id']}: {outcome['message']}")
 
 
 _NEEDED = {"VERDICT": "verdict", "--revision": "revision", "--as": "person"}
 
 
 def _outcomes(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    known: dict[str, Any] = {}
     for number, text in enumerate(lines, start=1):
         if not text.strip():
             continue
@@ -88,7 +89,7 @@ def _outcomes(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
         except NotADecision as error:
             yield _refused({"id": f"line {number}"}, error)
         else:
-            yield _settle(line)
+            yield _settle(line, known)
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -116,15 +117,17 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _settle(line: dict[str, Any]) -> dict[str, Any]:
-    """Decides, and says what came of it."""
+def _settle(line: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Decides, and says what came of it. `known` keeps who was looked up: decide() asks for their rights itself."""
     approval_id = parse_id(line["id"])
     try:
+        if line["as"] not in known:
+            known[line["as"]] = person_named(line["as"])
         outcome = decide(
             approval_id,
             revision=line["revision"],
             digest=_digest_of(approval_id, line["revision"]),
-            actor=person_named(line["as"]),
+            actor=known[line["as"]],
             verdict=line["verdict"],
             reason=line["reason"],
             via=Via.COMMAND,

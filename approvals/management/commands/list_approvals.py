@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-import json
+from argparse import ArgumentParser
 from typing import Any
-
-from django.core.management.base import BaseCommand, CommandParser
 
 from approvals.models import Approval
 from approvals.queries import by_deadline, describe, with_votes
 from approvals.states import Status
+from journal.commands import JsonCommand, terminal
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     help = "List approval requests, the most urgent first."
 
-    def add_arguments(self, parser: CommandParser) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        super().add_arguments(parser)
         parser.add_argument("--status", choices=[str(status) for status in Status], help="only those")
-        parser.add_argument("--json", action="store_true", help="one JSON array")
 
     def handle(self, *args: Any, **options: Any) -> None:
         approvals = by_deadline(Approval.objects.all())
         if options["status"]:
             approvals = approvals.filter(status=options["status"])
         found = [describe(approval) for approval in with_votes(approvals)]
-        if options["json"]:
-            self.stdout.write(json.dumps(found))
-            return
-        for one in found:
-            until = f"until {one['deadline_at']}" if one["deadline_at"] else "no deadline"
-            self.stdout.write(
-                f"{one['id']}  {one['status']:<13}  r{one['revision']}  {one['action']}  {one['run_id']}  {until}"
-            )
+        self.answer(found, "\n".join(terminal(_line(one)) for one in found) or "none")
+
+
+def _line(one: dict[str, Any]) -> str:
+    until = f"until {one['deadline_at']}" if one["deadline_at"] else "no deadline"
+    return (
+        f"{one['id']}  {one['status']:<13}  revision {one['revision']}  {one['action']}  run {one['run_id']}  {until}"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import sys
 import threading
 import time
@@ -23,7 +24,7 @@ from django.db import connections
 
 from config import database, demo, env
 from config.checks import require_sound_settings
-from config.child import Child, say
+from config.child import Child, announce, say
 from config.postgres import EmbeddedPostgres, PostgresError
 from config.postgres_process import is_free
 from config.processes import web_command, worker_command
@@ -32,6 +33,7 @@ from journal import leases
 
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 8000, 100
+STOPS = {signal.SIGINT, signal.SIGTERM}
 
 
 class Command(BaseCommand):
@@ -51,8 +53,16 @@ class Command(BaseCommand):
         """Runs until a signal."""
         if options["workers"] < 0:
             raise CommandError("--workers must be 0 or more")
+        # Until the supervisor listens, SIGTERM unwinds as Ctrl-C does.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            with _only_one(), _database() as postgres:
+            with _only_one():
+                pass  # refused before anything is touched
+            # Held back while the database starts, and over an exec: whoever started it stops it.
+            signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+            postgres = _database()
+            with _only_one(), _stopping(postgres):
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
                 self._run(postgres, options)
         except PostgresError as error:
             raise CommandError(str(error)) from error
@@ -76,6 +86,7 @@ class Command(BaseCommand):
         ]
         supervisor = Supervisor(children, prove_dead=_prove_dead, postgres=postgres)
         supervisor.listen()
+        say(f"started: {', '.join(child.name for child in children) or 'the database'} (Ctrl-C stops)")
         supervisor.run()
 
 
@@ -100,22 +111,26 @@ def _only_one() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _database() -> Iterator[EmbeddedPostgres | None]:
-    """The embedded database while the body runs; None where DATABASE_URL names another one."""
+def _database() -> EmbeddedPostgres | None:
+    """The embedded database, started; None where DATABASE_URL names another one."""
     if env.secret("DATABASE_URL"):
-        yield None
-        return
+        return None
     postgres = EmbeddedPostgres(settings.SIGNOFF_HOME)
     postgres.start()
     if database.address() != settings.DATABASE_ADDRESS:
         # The settings were read before this database was there, or on another port: read them
         # again. The server goes on; the new image of this process adopts it.
         os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606
+    return postgres
+
+
+@contextmanager
+def _stopping(postgres: EmbeddedPostgres | None) -> Iterator[None]:
     try:
-        yield postgres
+        yield
     finally:
-        postgres.stop()
+        if postgres:
+            postgres.stop()
         say("stopped")
 
 
@@ -134,9 +149,8 @@ def _announce(url: str, sign_ins: list[str]) -> None:
     """Says where the service is, once it answers."""
     while not _answers(url):
         time.sleep(0.1)
-    say(f"Signoff is at {url}")
-    for line in sign_ins:
-        say(line)
+    for line in [f"Signoff is at {url}", *sign_ins]:
+        announce(line)
 
 
 def _answers(url: str) -> bool:
