@@ -9,7 +9,6 @@ from typing import Any
 
 from approvals import policies
 from approvals.asking import ask_again, give_earlier_answer, open_request, pass_by_rule
-from approvals.deadlines import expire
 from approvals.errors import Expired, Rejected
 from approvals.models import Approval
 from approvals.record import Record, lock
@@ -64,10 +63,7 @@ class ApprovalGuard:
             raise Tampered(f"approval {reference} is gone")
         approval = record.approval
         _check_belongs(approval, call)
-        if record.is_overdue:
-            expire(record)
-            record.save()
-        elif _is_stale(record):
+        if _is_stale(record):
             ask_again(record)
             record.save()
         if approval.status == Status.WAITING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -128,7 +128,7 @@ def _rows(approvals: QuerySet[Approval]) -> list[Row]:
     return [_row(found) for found in listed[: PAGE + 1]]
 
 
-def _row(found: dict[str, Any]) -> Row:
+def _row(found: Mapping[str, Any]) -> Row:
     return Row(
         id=found["id"],
         summary=found["summary"],

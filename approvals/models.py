@@ -116,11 +116,13 @@ class Approval(models.Model):
             ),
         ]
         indexes = [
+            # It waits exactly while `decided_at` is null (a constraint says so). As a condition that has no parameter,
+            # so that a prepared statement's plan may use these indexes.
             models.Index(
-                F("deadline_at").asc(nulls_last=True), F("id"), condition=Q(status="waiting"), name="approval_waiting"
+                F("deadline_at").asc(nulls_last=True), F("id"), condition=Q(decided_at=None), name="approval_waiting"
             ),
-            models.Index(fields=["policy", "deadline_at"], condition=Q(status="waiting"), name="approval_for_policy"),
-            models.Index(fields=["-decided_at", "-id"], name="approval_decided"),
+            models.Index(fields=["policy", "deadline_at"], condition=Q(decided_at=None), name="approval_for_policy"),
+            models.Index(fields=["-decided_at", "-id"], condition=Q(decided_at__isnull=False), name="approval_decided"),
             models.Index(fields=["-created_at", "-id"], name="approval_newest"),
         ]
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Exists, F, OuterRef, Prefetch, Q, QuerySet
 
 from approvals import record
-from approvals.models import Approval, Entry, Revision
+from approvals.models import Approval, Entry, PolicyVersion, Revision
 from approvals.policies import Policy
 from approvals.record import Record
 from approvals.roles import ROLE_PREFIX
@@ -35,6 +35,14 @@ def groups_of(user: Any) -> list[str]:
     return list(names)
 
 
+def _policies_for(user: Any) -> dict[int, list[str]]:
+    """The policy versions that concern the user's groups, with their four eyes.
+
+    Looked up first: there are few, and lists that name them are read along an index instead of joined and sorted."""
+    concerned = PolicyVersion.objects.filter(groups__overlap=groups_of(user))
+    return dict(concerned.values_list("id", "spec__four_eyes"))
+
+
 def visible_to(user: Any) -> QuerySet[Approval]:
     """The approvals that a user may see: those of their groups, and of the runs that they started or own; with the
     permission to view approvals, all."""
@@ -44,13 +52,12 @@ def visible_to(user: Any) -> QuerySet[Approval]:
     if user.has_perm("approvals.view_approval"):
         return found
     mine = Q(starter=user) | Q(owner_name=user.get_username())
-    return found.filter(mine | Q(policy__groups__overlap=groups_of(user)))
+    return found.filter(mine | Q(policy__in=_policies_for(user)))
 
 
 def run_concerns(user: Any) -> Q:
     """Which runs a user may see for the sake of an approval: a filter of journal.access."""
-    asked = Approval.objects.filter(run=OuterRef("pk"), policy__groups__overlap=groups_of(user))
-    return Q(Exists(asked))
+    return Q(Exists(Approval.objects.filter(run=OuterRef("pk"), policy__in=_policies_for(user))))
 
 
 # ---------------------------------------------------------------- lists
@@ -63,19 +70,26 @@ def by_deadline(approvals: QuerySet[Approval]) -> QuerySet[Approval]:
 
 def waiting(user: Any) -> QuerySet[Approval]:
     """All that waits and that the user may see."""
-    return by_deadline(visible_to(user).filter(status=Status.WAITING))
+    return by_deadline(visible_to(user).filter(decided_at=None))
 
 
 def waiting_for(user: Any) -> QuerySet[Approval]:
     """What waits for the user's groups, less what four eyes keep from them."""
-    started = Q(policy__spec__four_eyes__contains=str(Party.STARTER), starter=user)
-    owned = Q(policy__spec__four_eyes__contains=str(Party.OWNER), owner_name=user.get_username())
-    return waiting(user).filter(policy__groups__overlap=groups_of(user)).exclude(started).exclude(owned)
+    if not user.is_authenticated or not user.is_active:
+        return Approval.objects.none()
+    policies = _policies_for(user)
+    apart = {party: [found for found, four_eyes in policies.items() if party in four_eyes] for party in Party}
+    found = Approval.objects.select_related("policy", "run").filter(decided_at=None, policy__in=policies)
+    return by_deadline(
+        found.exclude(starter=user, policy__in=apart[Party.STARTER]).exclude(
+            owner_name=user.get_username(), policy__in=apart[Party.OWNER]
+        )
+    )
 
 
 def decided(user: Any) -> QuerySet[Approval]:
     """All that is over and that the user may see, the latest first."""
-    return visible_to(user).exclude(status=Status.WAITING).order_by("-decided_at", "-id")
+    return visible_to(user).filter(decided_at__isnull=False).order_by("-decided_at", "-id")
 
 
 def decided_by(user: Any) -> QuerySet[Approval]:

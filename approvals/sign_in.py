@@ -26,7 +26,8 @@ class SignIn(LoginView):
     template_name = "sign_in.html"
     redirect_authenticated_user = True
 
-    def get_redirect_url(self) -> str:
+    def get_redirect_url(self, request: HttpRequest | None = None) -> str:
+        """The path that `next` names, if it is one of this host."""
         wanted = self.request.POST.get("next", self.request.GET.get("next", ""))
         return safe_path(self.request, wanted)
 

@@ -1,4 +1,4 @@
-"""Addresses of the inbox, of requests, and of signing in. Ids in them are what people type: case and dashes are free."""
+"""Addresses of the inbox, of requests, and of signing in."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def inbox_page(request: HttpRequest) -> HttpResponseBase:
     context = _inbox_context(request)
     first = context["page"].rows[0].id if context["page"].rows else ""
     found = queries.find(request.user, first) if first else None
-    detail = _card_context(request, found, place="inbox") if found else {}
+    detail = _card_context(request, found, place="inbox", page=context["page"]) if found else {}
     return render(request, "approvals/inbox.html", {**context, **detail, "chosen": False, "selected": first})
 
 
@@ -127,7 +127,10 @@ def approval_live(request: HttpRequest, approval_id: str) -> HttpResponseBase:
     if request.GET.get("seen") == version_of(found):
         return HttpResponse(status=NOTHING_NEW)
     place = "inbox" if request.GET.get("place") == "inbox" else "page"
-    return render(request, "approvals/_live.html", _card_context(request, found, place=place))
+    context = _card_context(request, found, place=place)
+    # What stands on the page is another revision's: nothing can be decided until the current one was looked at.
+    context["new_revision"] = request.GET.get("revision") != str(found.revision)
+    return render(request, "approvals/_live.html", context)
 
 
 @require_safe

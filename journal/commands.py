@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from journal.display import is_hidden
+from journal.characters import is_hidden
 
 
 class JsonCommand(BaseCommand):

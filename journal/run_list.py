@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from journal.marks import WAIT_ORDER, Mark, run_mark
 from journal.models import Run, Wait
 from journal.states import RunStatus, WaitKind
 
+Fields = Mapping[str, Any]
 PAGE = 50
 COUNT_LIMIT = 1000
 """Counts stop here and read "1,000+": counting on would take as long as there are runs."""
@@ -84,7 +85,7 @@ def page_of(runs: QuerySet[Run], tab: Tab, cursor: str) -> Page:
     if after is not None:
         moment, run_id = after
         found = found.filter(Q(**{f"{order}__lt": moment}) | Q(**{order: moment, "id__lt": run_id}))
-    listed = list(
+    listed: list[Fields] = list(
         found.values(
             "id", "key", "workflow", "status", "state_at", "created_at", "seq", "progress",
             title=Left(KeyTextTransform("title", "labels"), 160),
@@ -110,7 +111,7 @@ def _read_cursor(cursor: str) -> tuple[datetime, str] | None:
     return (read, run_id) if read.tzinfo is not None and run_id else None
 
 
-def first_waits(run_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+def first_waits(run_ids: Iterable[str]) -> dict[str, Fields]:
     """The most telling open wait of each run, in one query."""
     ids = list(run_ids)
     if not ids:
@@ -130,13 +131,13 @@ def first_waits(run_ids: Iterable[str]) -> dict[str, dict[str, Any]]:
     return {wait["run_id"]: wait for wait in found}
 
 
-def _row(run: dict[str, Any], wait: dict[str, Any] | None) -> Row:
+def _row(run: Fields, wait: Fields | None) -> Row:
     first, second, due_at = _about(run, wait)
     return Row(
         id=run["id"],
         title=run["title"] or run["key"] or run["workflow"],
         workflow=run["workflow"],
-        mark=run_mark(run["status"], wait and wait["kind"]),
+        mark=run_mark(run["status"], wait["kind"] if wait else None),
         state_at=run["state_at"],
         created_at=run["created_at"],
         events=run["seq"],
@@ -147,7 +148,7 @@ def _row(run: dict[str, Any], wait: dict[str, Any] | None) -> Row:
     )
 
 
-def _about(run: dict[str, Any], wait: dict[str, Any] | None) -> tuple[str, str, datetime | None]:
+def _about(run: Fields, wait: Fields | None) -> tuple[str, str, datetime | None]:
     status = run["status"]
     if wait is not None:
         return f"Step {wait['path']} {wait['name']}".strip(), wait["detail"], wait["due_at"]
@@ -164,10 +165,11 @@ def _about(run: dict[str, Any], wait: dict[str, Any] | None) -> tuple[str, str, 
 def counts(runs: QuerySet[Run]) -> dict[str, str]:
     """How many runs the tabs hold, but for those that only grow: one query, and no more work than the limit."""
     counted = [tab for tab in TABS if tab.slug not in ("", "completed")]
-    parts, params = [], []
+    parts: list[str] = []
+    params: list[Any] = []
     for tab in counted:
         sql, values = runs.filter(tab.condition).order_by().values("id")[:COUNT_LIMIT].query.sql_with_params()
-        parts.append(f"(SELECT count(*) FROM ({sql}) AS counted)")
+        parts.append(f"(SELECT count(*) FROM ({sql}) AS counted)")  # noqa: S608 - the ORM wrote it, with its own placeholders
         params += values
     # One round trip; the ORM has no query without a table to hang these on.
     with connection.cursor() as cursor:

@@ -5,7 +5,7 @@ Nothing here reads more of a value than a page shows: bodies are cut in the data
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -107,7 +107,7 @@ def events_page(run: Run, before: int | None) -> tuple[list[EventRow], int | Non
     return rows, rows[-1].seq if more else None
 
 
-def _event_row(event: dict[str, Any]) -> EventRow:
+def _event_row(event: Mapping[str, Any]) -> EventRow:
     digest = event["args_digest"]
     return EventRow(
         seq=event["seq"],
@@ -121,7 +121,7 @@ def _event_row(event: dict[str, Any]) -> EventRow:
     )
 
 
-def _about(event: dict[str, Any]) -> str:
+def _about(event: Mapping[str, Any]) -> str:
     """Input, output or reason, in one line."""
     kind, data, args = event["kind"], event["data"], event["args"]
     if kind in (EventKind.APPROVAL_REQUESTED, EventKind.RUN_STARTED) and args:

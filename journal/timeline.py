@@ -7,9 +7,10 @@ was due: that is when the worker got to it, give or take the time it took to cla
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from django.db.models import Case, Value, When
@@ -124,7 +125,7 @@ def timeline_of(run: Run, now: datetime) -> Timeline | None:
     return _drawn(lanes[-LANES_DRAWN:], now, is_cut)
 
 
-def _lanes(events: Sequence[dict[str, Any]], now: datetime, *, is_open: bool) -> list[Lane]:
+def _lanes(events: Sequence[Mapping[str, Any]], now: datetime, *, is_open: bool) -> list[Lane]:
     drawer = _Drawer(events[0]["at"])
     for event in events:
         drawer.take(event)
@@ -142,7 +143,7 @@ class _Drawer:
         self.started: dict[str, datetime] = {}
         self.due: dict[str, datetime] = {}
 
-    def take(self, event: dict[str, Any]) -> None:
+    def take(self, event: Mapping[str, Any]) -> None:
         path, kind, at = event["path"], event["kind"], event["at"]
         if path:
             lane = self.lanes.setdefault(path, Lane(path, event["name"]))
@@ -154,7 +155,7 @@ class _Drawer:
         if kind in _ENDS_WAIT and path in self.open:
             self.open.pop(path).end = at
 
-    def _bar(self, lane: Lane, event: dict[str, Any], at: datetime) -> None:
+    def _bar(self, lane: Lane, event: Mapping[str, Any], at: datetime) -> None:
         path, kind = lane.path, event["kind"]
         look = _BEGINS_WAIT.get(kind)
         if look:
@@ -191,7 +192,7 @@ def _drawn(lanes: list[Lane], now: datetime, is_cut: bool) -> Timeline | None:
         bar.x = place(bar.start)
         bar.width = max(_NARROWEST, place(bar.end) - bar.x)
         bar.x = min(bar.x, 100 - bar.width)
-    for before, lane in zip(lanes, lanes[1:], strict=False):
+    for before, lane in pairwise(lanes):
         idle = min(bar.start for bar in lane.bars) - max(bar.end for bar in before.bars)
         lane.idle_before = times.length(idle) if idle > _SHORTEST_IDLE else ""
     looks = [look for look in ("step", "effect", "failed", "person", "time") if any(bar.look == look for bar in bars)]

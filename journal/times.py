@@ -1,6 +1,6 @@
-"""Times for people: always with their zone, and lengths in words. The pages' script says the same in the browser's zone.
+"""Times for people: always with their zone, and lengths in words.
 
-Keep the words like those in static/js/times.js; a test compares them.
+The pages' script (static/js/times.js) says the same in the browser's zone; a test compares their words.
 """
 
 from __future__ import annotations

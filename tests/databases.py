@@ -17,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from config.home import BASE_DIR
 from config.postgres import EmbeddedPostgres
 from tests import machine
+from tests.watchdog import watch
 
 
 class DatabaseServer:
@@ -27,6 +28,7 @@ class DatabaseServer:
         self.params: dict[str, Any] = dict(conninfo_to_dict(url))
         self._template: str | None = None
         self._made: list[str] = []
+        self._watchdog: subprocess.Popen[bytes] | None = None
 
     @classmethod
     def for_session(cls, home: Path) -> DatabaseServer:
@@ -34,12 +36,15 @@ class DatabaseServer:
         if url := os.environ.get("DATABASE_URL"):
             return cls(url, None)
         embedded = EmbeddedPostgres(home)
-        return cls(embedded.start(), embedded)
+        made = cls(embedded.start(), embedded)
+        made._watchdog = watch(home)
+        return made
 
     def close(self) -> None:
         """Drops what was made here; an embedded server goes with its data."""
-        if self.embedded:
+        if self.embedded and self._watchdog:
             self.embedded.destroy()
+            self._watchdog.communicate()
             return
         for name in list(self._made):
             self.drop(name)

@@ -16,6 +16,7 @@ doorbell (each process then has a private broker in its memory).
 from __future__ import annotations
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -34,6 +35,7 @@ from django.conf import settings
 from django.db import connections
 from psycopg.rows import dict_row
 
+from config import leash
 from config.home import BASE_DIR
 from config.processes import web_command, worker_command
 from tests import machine
@@ -133,6 +135,7 @@ class Service:
     def environment(self, **more: str) -> dict[str, str]:
         """What the service's processes get as environment."""
         ours = {
+            leash.VARIABLE: str(os.getpid()),  # a test session that is killed leaves no workers behind
             "SIGNOFF_ENV": "test",
             "DATABASE_URL": self.url,
             "SIGNOFF_HOME": str(self.folder),

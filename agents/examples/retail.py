@@ -91,14 +91,13 @@ class _Row:
 
 
 def returns_in(path: str) -> tuple[Return, ...]:
-    """The returns in a file, in order of date and number. Raises BadFile for the first row that is not a return."""
+    """The returns in a file, in its order. Raises BadFile for the first row that is not a line of a return."""
     rows: dict[str, list[_Row]] = {}
     for row in _rows(path, sign=-1):
         rows.setdefault(row.invoice, []).append(row)
-    returns = [
+    return tuple(
         Return(invoice, min(row.at for row in own), tuple(row.line for row in own)) for invoice, own in rows.items()
-    ]
-    return tuple(sorted(returns, key=lambda found: (found.returned_at, found.invoice)))
+    )
 
 
 def purchases_in(path: str, wanted: frozenset[Article]) -> tuple[Purchase, ...]:
@@ -116,7 +115,7 @@ def _rows(path: str, *, sign: int) -> Iterator[_Row]:
             records = csv.reader(file, strict=True)
             if tuple(next(records, ())) != COLUMNS:
                 raise BadFile(f"{path}, line 1: the columns must be {', '.join(COLUMNS)}")
-            line = records.line_num + 1  # a quoted field may run over several lines: the record's first is named
+            line = 2  # of the file; a quoted field may run over several, and a record's first is named
             for record in records:
                 if record:  # an empty line is no row
                     yield _row(record, sign, f"{path}, line {line}")

@@ -37,7 +37,7 @@ class Batch:
 
 @step(retry=Retry(never=(BadFile,)))
 def read_returns(path: str) -> tuple[Return, ...]:
-    """The returns in the file, in order of date and number."""
+    """The returns in the file; every row is checked."""
     return retail.returns_in(path)
 
 

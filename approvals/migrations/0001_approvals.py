@@ -247,19 +247,23 @@ class Migration(migrations.Migration):
             index=models.Index(
                 models.OrderBy(models.F("deadline_at"), nulls_last=True),
                 models.F("id"),
-                condition=models.Q(("status", "waiting")),
+                condition=models.Q(("decided_at", None)),
                 name="approval_waiting",
             ),
         ),
         migrations.AddIndex(
             model_name="approval",
             index=models.Index(
-                condition=models.Q(("status", "waiting")), fields=["policy", "deadline_at"], name="approval_for_policy"
+                condition=models.Q(("decided_at", None)), fields=["policy", "deadline_at"], name="approval_for_policy"
             ),
         ),
         migrations.AddIndex(
             model_name="approval",
-            index=models.Index(fields=["-decided_at", "-id"], name="approval_decided"),
+            index=models.Index(
+                condition=models.Q(("decided_at__isnull", False)),
+                fields=["-decided_at", "-id"],
+                name="approval_decided",
+            ),
         ),
         migrations.AddIndex(
             model_name="approval",

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from journal import display, times
+from journal import characters, display, times
 
 register = template.Library()
 
@@ -57,13 +57,19 @@ def icon(name: str) -> SafeString:
 @register.filter
 def marked(value: object) -> SafeString:
     """Text from outside: inert, kept apart from the text around it, with hidden characters as code points."""
-    found = display.pieces(str(value))
+    found = characters.pieces(str(value))
     return format_html(
         '<bdi class="data" hx-disable>{}</bdi>', format_html_join("", "{}{}", (_piece(piece) for piece in found))
     )
 
 
-def _piece(piece: display.Piece) -> tuple[str, SafeString | str]:
+@register.filter
+def spelled(value: object) -> str:
+    """As `marked`, where there can be no markup, such as the title of the window."""
+    return "".join(f"[{piece.mark}]" if piece.mark else piece.text for piece in characters.pieces(str(value)))
+
+
+def _piece(piece: characters.Piece) -> tuple[str, SafeString | str]:
     if not piece.mark:
         return piece.text, ""
     mark = format_html('<span class="codepoint">{}</span>', piece.mark)
@@ -110,7 +116,7 @@ def look_word(look: str) -> str:
 @register.filter
 def person(user: Any) -> str:
     """A user's full name, or the name they sign in with."""
-    return user.get_full_name() or user.get_username()
+    return str(user.get_full_name() or user.get_username())
 
 
 @register.filter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,11 +12,14 @@ from django.db import IntegrityError, transaction
 
 from approvals import Rejected, require_approval, requires_approval
 from approvals.errors import PolicyError
+from approvals.guard import ApprovalGuard
 from approvals.models import Approval, PolicyVersion
 from approvals.verifying import verify
 from journal import codec, runs, step, workflow
 from journal.describing import describe_run
-from journal.errors import NotInWorkflow
+from journal.errors import NotInWorkflow, Tampered
+from journal.hooks import GuardedCall, Pending
+from journal.locking import lock_run
 from journal.models import Run
 from tests.approvals.scene import Scene, moved_clock
 
@@ -264,6 +268,42 @@ def test_a_used_approval_starts_nothing_else(scene: Scene) -> None:
     entry.pk, entry.n = None, entry.n + 1
     with pytest.raises(IntegrityError), transaction.atomic():
         entry.save(force_insert=True)
+
+
+def _resolve(approval: Approval, reference: str, **changes: Any) -> Any:
+    """Asks the guard as the engine would for the call of `approval`."""
+    with transaction.atomic():
+        call = GuardedCall(
+            run=lock_run(approval.run_id),
+            generation=approval.generation,
+            branch=approval.branch,
+            path=approval.path,
+            attempt=1,
+            step=approval.action,
+            args_text="{}",
+            args_digest=b"",
+            arguments={},
+            idempotency_key=approval.idempotency_key,
+        )
+        return ApprovalGuard("refunds", "").resolve(replace(call, **changes), reference, use=True)
+
+
+def test_an_approval_is_for_its_own_call_and_once(scene: Scene) -> None:
+    """AUTHORITY 2: one idempotency key, one start. What is granted are the stored arguments, not the caller's."""
+    mine, other = scene.start(order="1"), scene.start(order="2")
+    scene.decide(mine, "mara")
+    with pytest.raises(Tampered, match=f"approval {mine.id} is for another call"):
+        _resolve(other, mine.id)
+    for changes in ({"idempotency_key": "x"}, {"path": "9"}, {"branch": 1}, {"generation": 1}):
+        with pytest.raises(Tampered, match="is for another call"):
+            _resolve(mine, mine.id, **changes)
+    with pytest.raises(Tampered, match="approval 0000-0000-0000 is gone"):
+        _resolve(mine, "0000-0000-0000")
+    assert isinstance(_resolve(other, other.id), Pending)
+    granted = _resolve(mine, mine.id)
+    assert codec.decode(granted.args_text)["order_id"] == "1"
+    with pytest.raises(Tampered, match="can no longer be used: it was used before"):
+        _resolve(mine, mine.id)
 
 
 def test_what_was_open_when_the_run_ended_is_withdrawn(scene: Scene) -> None:

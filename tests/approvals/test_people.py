@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.contrib.auth import authenticate
+from asgiref.sync import async_to_sync
+from django.contrib.auth import aauthenticate, authenticate
 from django.contrib.auth.models import AnonymousUser, Group
 from django.core.management import call_command
 from django.test import RequestFactory
@@ -128,6 +129,7 @@ def test_demo_accounts_work_from_this_machine_only(home: Path, meta: dict[str, A
     assert SignInBackend().authenticate(request, account.name, account.password) is None
     assert authenticate(request, username=account.name, password=account.password) is None
     assert SignInBackend().authenticate(None, account.name, account.password) is None
+    assert async_to_sync(aauthenticate)(request, username=account.name, password=account.password) is None
 
 
 def test_there_are_no_demo_accounts_in_production(home: Path, settings: Any) -> None:

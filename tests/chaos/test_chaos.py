@@ -53,7 +53,7 @@ def farm(service: Service, redis: Redis) -> Iterator[Farm]:
     service.broker = redis.url
     service.env["SIGNOFF_WORKFLOWS"] = "tests.workflows.returns_chaos"
     # The batch is 768 calls of the outside; they take as long as the kills are to last.
-    service.env["SIGNOFF_TEST_SLOWEST"] = str(max(0.2, SECONDS * WORKERS * THREADS / 768))
+    service.env["SIGNOFF_TEST_SLOWEST"] = str(max(0.3, 2 * SECONDS * WORKERS * THREADS / 768))
     service.rows(CREATE)
     add_people()
     made = Farm(service, threads=THREADS)
@@ -111,7 +111,8 @@ def disturb(service: Service, farm: Farm, redis: Redis, chance: Random) -> int:
     while time.monotonic() - began < SECONDS:
         while plan and time.monotonic() - began > plan[0][0] * SECONDS:
             plan.pop(0)[1]()
-        time.sleep(chance.uniform(0.5, 1.5) * KILL_EVERY)
+        due = began + (kills + chance.random()) * KILL_EVERY  # at a random instant of each two seconds
+        time.sleep(max(0.05, due - time.monotonic()))
         victim = one_that_holds_a_step(service, farm, chance)
         if victim:
             farm.kill(victim)

@@ -12,7 +12,7 @@ from tests.harness import Service, Web
 class Site:
     """What a browser test has at hand; made by the fixture `running`."""
 
-    PASSWORD = "a long enough password"  # noqa: S105 - of people who live as long as the test
+    PASSWORD = "a long enough password"
     PEOPLE = (
         ("mara", "finance", "reviewer"),
         ("tomas", "finance", "reviewer"),
@@ -39,7 +39,7 @@ class Site:
         found = self.service.rows("SELECT status, count(*) AS n FROM journal_run GROUP BY status")
         by_status = {row["status"]: row["n"] for row in found}
         moving = sum(by_status.get(status, 0) for status in ("ready", "running"))
-        return moving == 0 and by_status.get("waiting", 0) > 0
+        return bool(moving == 0 and by_status.get("waiting", 0) > 0)
 
     def open(self, name: str = "mara", path: str = "/", **options: Any) -> Page:
         """A page of that path, signed in by the form as that person, in a browser of their own."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from django.db import connection
@@ -41,7 +41,7 @@ def addresses(approval: Approval) -> list[str]:
 def test_the_lists_above_name_every_address() -> None:
     """A new page has to be added here, and is then tried with everybody."""
 
-    def names(patterns: list[object]) -> Iterator[str]:
+    def names(patterns: Sequence[object]) -> Iterator[str]:
         for pattern in patterns:
             if isinstance(pattern, URLPattern):
                 yield str(pattern.name)
@@ -113,7 +113,8 @@ def everything_stored() -> dict[str, str]:
     """A digest of each table but those of sessions and sign-ins."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
             " AND (table_name LIKE 'journal%%' OR table_name LIKE 'approvals%%' OR table_name LIKE 'auth%%'"
             " OR table_name LIKE 'agents%%')"
         )

@@ -8,13 +8,13 @@ from html import unescape
 
 import pytest
 
-from journal import codec, display, times
+from journal import characters, codec, display, times
 from journal.templatetags import signoff
 
 
 def drawn(text: str) -> list[str]:
     """The marks in the order in which a reader sees them."""
-    return [piece.mark for piece in display.pieces(text) if piece.mark]
+    return [piece.mark for piece in characters.pieces(text) if piece.mark]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def drawn(text: str) -> list[str]:
 def test_what_a_reader_would_not_see_is_drawn(text: str, marks: list[str]) -> None:
     """C25."""
     assert drawn(text) == marks
-    assert "".join(piece.text for piece in display.pieces(text)) == text
+    assert "".join(piece.text for piece in characters.pieces(text)) == text
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,16 @@ def test_long_text_says_how_long_it_is_and_nothing_longer_is_shown() -> None:
 def test_each_field_is_shown_with_its_type() -> None:
     """A22: the amount on the card is the amount that runs, to the last digit."""
     values = {
-        "amount": Decimal("0.1") * 3, "big": 2**80, "yes": True, "none": None, "empty": "", "list": [], "deep": {"a": {"b": [1]}},
-        "lines": [{"code": "D", "price": Decimal("27.50")}, {"code": "M", "price": Decimal("1.00")}], "when": datetime(2026, 1, 1, tzinfo=UTC),
-    }  # fmt: skip
+        "amount": Decimal("0.1") * 3,
+        "big": 2**80,
+        "yes": True,
+        "none": None,
+        "empty": "",
+        "list": [],
+        "deep": {"a": {"b": [1]}},
+        "lines": [{"code": "D", "price": Decimal("27.50")}, {"code": "M", "price": Decimal("1.00")}],
+        "when": datetime(2026, 1, 1, tzinfo=UTC),
+    }
     shown = dict(display.fields_of(codec.encode(values)))
     assert (shown["amount"].text, shown["amount"].rule) == ("0.3", "decimal")
     assert shown["big"].text == str(2**80)
@@ -132,9 +139,20 @@ NOW = datetime(2026, 11, 30, 14, 48, 20, tzinfo=UTC)
 
 @pytest.mark.parametrize(
     ("seconds", "words"),
-    [(0, "0 s"), (59, "59 s"), (60, "1 min"), (38 * 60, "38 min"), (7800, "2 h 10 min"), (3660, "1 h 01 min"), (7200, "2 h"),
-     (42 * 3600, "1 d 18 h"), (86400, "1 d"), (86400 + 30 * 60, "1 d"), (-17996, "0 s")],
-)  # fmt: skip
+    [
+        (0, "0 s"),
+        (59, "59 s"),
+        (60, "1 min"),
+        (38 * 60, "38 min"),
+        (7800, "2 h 10 min"),
+        (3660, "1 h 01 min"),
+        (7200, "2 h"),
+        (42 * 3600, "1 d 18 h"),
+        (86400, "1 d"),
+        (86400 + 30 * 60, "1 d"),
+        (-17996, "0 s"),
+    ],
+)
 def test_lengths_in_words(seconds: int, words: str) -> None:
     """F7: a clock that is behind never gives "-17996 s ago"."""
     assert times.length(timedelta(seconds=seconds)) == words

@@ -22,7 +22,8 @@ As = Callable[[str], Client]
 
 NASTY = (
     '<script>alert("evil")</script><img src=x onerror="evil()"></script><svg onload=evil()>'
-    '<a href="javascript:evil()">x</a>\' onclick=evil() x=\'" hx-get="/evil" hx-on:click="evil()"{{ evil }}{% evil %}<!--'
+    '<a href="javascript:evil()">x</a>\' onclick=evil() x=\'" hx-get="/evil" hx-on:click="evil()"'
+    "{{ evil }}{% evil %}<!--"
 )
 
 
@@ -97,9 +98,13 @@ def nasty_runs(scene: Scene) -> list[str]:
     scene.decide(rejected, "mara", "reject", reason=NASTY)
     holder.work()
     difference = {
-        "reason": NASTY, "path": "1", "line": NASTY, "recorded": {"path": NASTY, "kind": NASTY, "name": NASTY, "args": {NASTY: NASTY}},
-        "asked": None, "code": {"recorded": NASTY, "at_hand": NASTY},
-    }  # fmt: skip
+        "reason": NASTY,
+        "path": "1",
+        "line": NASTY,
+        "recorded": {"path": NASTY, "kind": NASTY, "name": NASTY, "args": {NASTY: NASTY}},
+        "asked": None,
+        "code": {"recorded": NASTY, "at_hand": NASTY},
+    }
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM journal_wait WHERE run_id = %s", [found[2]])
     Run.objects.filter(pk=found[2]).update(

@@ -12,14 +12,32 @@ from tests.approvals.scene import Scene
 
 As = Callable[[str], Client]
 HTMX = {"hx-request": "true"}
-PASSWORD = "a long enough password"  # noqa: S105
+PASSWORD = "a long enough password"
 
 HOSTILE = [
-    "//evil.example", "///evil.example", "/\\evil.example", "\\\\evil.example", "http:///evil.example", "https:evil.example",
-    "http://evil.example/", "https://testserver.evil.example/", "http://testserver@evil.example/", "javascript:alert(1)",
-    "/\t/evil.example", "/\n/evil.example", "\t//evil.example", " //evil.example", "%2f%2fevil.example", "//evil.example%2f..",
-    "http:\\\\evil.example", "ftp://testserver/", "http://testserver/runs/", "runs/", "data:text/html,x", "/\x00/evil",
-]  # fmt: skip
+    "//evil.example",
+    "///evil.example",
+    "/\\evil.example",
+    "\\\\evil.example",
+    "http:///evil.example",
+    "https:evil.example",
+    "http://evil.example/",
+    "https://testserver.evil.example/",
+    "http://testserver@evil.example/",
+    "javascript:alert(1)",
+    "/\t/evil.example",
+    "/\n/evil.example",
+    "\t//evil.example",
+    " //evil.example",
+    "%2f%2fevil.example",
+    "//evil.example%2f..",
+    "http:\\\\evil.example",
+    "ftp://testserver/",
+    "http://testserver/runs/",
+    "runs/",
+    "data:text/html,x",
+    "/\x00/evil",
+]
 
 
 @pytest.fixture

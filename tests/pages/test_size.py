@@ -42,7 +42,7 @@ def big_run(scene: Scene) -> str:
             "deep": deep(150),
         }
 
-    @requires_approval(policy="refunds", summary="Send all of it")
+    @requires_approval(policy="refunds", summary=lambda **_: "Send all of it")
     @step
     def send(text: str, table: dict[str, Any]) -> None:
         """Nothing."""
@@ -63,9 +63,18 @@ def test_a_large_run_has_a_small_page(scene: Scene, as_user: As, big_run: str) -
     client = as_user("mara")
     client.get("/runs/")  # templates are compiled once
     addresses = [
-        "/", "/runs/", "/decided/", f"/runs/{big_run}/", f"/runs/{big_run}/?step=1", f"/runs/{big_run}/?step=2", f"/runs/{big_run}/live",
-        f"/approvals/{approval.id}/", f"/approvals/{approval.id}/?view=json", f"/inbox/{approval.id}/", f"/approvals/{approval.id}/live",
-    ]  # fmt: skip
+        "/",
+        "/runs/",
+        "/decided/",
+        f"/runs/{big_run}/",
+        f"/runs/{big_run}/?step=1",
+        f"/runs/{big_run}/?step=2",
+        f"/runs/{big_run}/live",
+        f"/approvals/{approval.id}/",
+        f"/approvals/{approval.id}/?view=json",
+        f"/inbox/{approval.id}/",
+        f"/approvals/{approval.id}/live",
+    ]
     for address in addresses:
         begin = time.monotonic()
         answer = client.get(address)
