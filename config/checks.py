@@ -88,4 +88,11 @@ def site() -> Iterator[CheckMessage]:
         yield Error("SIGNOFF_BASE_URL must be https in production", id="signoff.E011")
 
 
-IDS = (*(f"signoff.E{number:03d}" for number in range(1, 12)), "signoff.W001")
+@_check
+def test_modes() -> Iterator[CheckMessage]:
+    """What only tests need is off in production."""
+    if settings.PRODUCTION and settings.SIGNOFF_REPLAY_EVERY_STEP:
+        yield Error("SIGNOFF_REPLAY_EVERY_STEP is for tests: it replays a run at each of its steps", id="signoff.E012")
+
+
+IDS = (*(f"signoff.E{number:03d}" for number in range(1, 13)), "signoff.W001")

@@ -236,6 +236,11 @@ def _brief(value: Any) -> str:
     return str(value)
 
 
+def clipped(text: str, limit: int) -> str:
+    """The text, or its beginning and how long it is."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
 def _clipped(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 

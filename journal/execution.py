@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from journal import differences, exceptions
 from journal.context import RunInfo
 from journal.errors import LeaseLost, Undecodable
-from journal.history import Asked, History, Site, fits
+from journal.history import Asked, History, PastEvent, Site, fits
+from journal.models import Run
 from journal.perform import authorise, perform_step
 from journal.states import MessageKind
 from journal.steps import Step
-from journal.unwinding import HandedBack, Lost, Mismatched, Unwinding
+from journal.unwinding import Again, HandedBack, Lost, Mismatched, Unwinding
 from journal.workflows import Workflow
-from journal.writer import Draft, Writer
+from journal.writer import Draft, Plan, Writer
+
+T = TypeVar("T")
 
 
 class Holder(Protocol):
@@ -28,6 +32,11 @@ class Holder(Protocol):
 
     @property
     def fingerprint(self) -> str: ...
+
+    @property
+    def replays_every_step(self) -> bool:
+        """For tests: whether to suspend after every durable call, so that all that is done is done on a replay too."""
+        ...
 
     def check_alive(self) -> None:
         """Raises LeaseLost if this worker's last good heartbeat is older than its lease."""
@@ -74,6 +83,7 @@ class Execution:
         """Positions whose step is recorded as started, and whose authority the code has not used yet."""
         self._raised: list[tuple[BaseException, str]] = []
         self._counter = 0
+        self._wrote = False
         self.unwinding: Unwinding | None = None
 
     # ---- positions
@@ -81,6 +91,8 @@ class Execution:
     def position(self) -> str:
         """The next position in source order. While unwinding there is none."""
         self.resume_unwinding()
+        if self.holder.replays_every_step and self._wrote:
+            self.unwind(Again())
         self._counter += 1
         return str(self._counter)
 
@@ -160,6 +172,26 @@ class Execution:
             self.writer.append(*drafts, takes=takes or (), inbox=inbox)
         except LeaseLost:
             self.unwind(Lost())
+        self._wrote = True
+
+    def transact(self, decide: Callable[[Run], Plan[T]]) -> T:
+        """Decides and writes in one transaction with the run locked. What was written counts for calls to come."""
+        plans: list[Plan[T]] = []
+
+        def deciding(run: Run) -> Plan[T]:
+            plans.append(decide(run))
+            return plans[-1]
+
+        result = self.writer.transact(deciding)
+        for draft in plans[-1].drafts:
+            self._wrote = True
+            self.history.note(self._as_past(draft))
+        return result
+
+    def _as_past(self, draft: Draft) -> PastEvent:
+        place = (0, self.writer.generation, self.writer.branch, draft.path, draft.attempt, draft.kind, draft.name)
+        args = draft.args if draft.first else None
+        return PastEvent(*place, None, args, None, draft.data, self.writer.anchor.now(), b"")
 
     def idempotency_key(self, path: str, step_name: str, effect: int = 0) -> str:
         """The same for each execution of one call; another for each generation, position and step.

@@ -134,7 +134,7 @@ def _taken(stop: Stop, answer: Pending | Granted | dict[str, Any], reference: st
 
 def _transact(stop: Stop, decide: Any) -> Any:
     try:
-        return stop.execution.writer.transact(decide)
+        return stop.execution.transact(decide)
     except LeaseLost:
         return stop.execution.unwind(Lost())
     except Tampered as error:

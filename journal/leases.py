@@ -6,6 +6,7 @@ at once; suspected, when its session is gone, after a grace; stale, when its hea
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import socket
@@ -28,6 +29,10 @@ LEASE = 15.0
 """Seconds after which a worker without a heartbeat is stale."""
 GRACE = 5.0
 """Seconds for which a worker may be without its session: it may come back, and then nothing has happened."""
+SUSPECT_AFTER = 2
+"""Deaths with a run after which it is claimed only by a worker that holds nothing else."""
+POISONED_AFTER = 5
+"""Deaths with a run alone after which it is blocked."""
 LOCK_SPACE = 0x51F
 """First key of the advisory lock that each worker's session holds; the second is the worker's id."""
 
@@ -111,9 +116,22 @@ def declare_dead(worker_id: int, grade: Death | str) -> None:
     with transaction.atomic():
         Worker.objects.filter(pk=worker_id, death=None).update(death=grade)
         freed = statements.rows(statements.FREE_RUNS_OF, {"worker": worker_id, "grade": grade})
+    for run_id, deaths_alone in freed:
+        if deaths_alone >= POISONED_AFTER:
+            _block_poison(run_id, worker_id)
     if freed:
         log.warning("worker %s is dead (%s): %d of its runs go on elsewhere", worker_id, grade, len(freed))
         bells.ring()
+
+
+def _block_poison(run_id: str, worker_id: int) -> None:
+    """A run that keeps killing its worker while alone in it is not tried again by the same code."""
+    reason = f"its worker died {POISONED_AFTER} times while it held this run and nothing else"
+    fingerprint = Worker.objects.values_list("fingerprint", flat=True).get(pk=worker_id)
+    difference = {"reason": reason, "path": "", "code": {"recorded": "", "at_hand": fingerprint}}
+    params = {"run": run_id, "difference": json.dumps(difference), "fingerprint": fingerprint, "limit": POISONED_AFTER}
+    statements.rows(statements.BLOCK_POISON, params)
+    log.error("run %s is blocked: %s", run_id, reason)
 
 
 def retire(worker_id: int) -> None:

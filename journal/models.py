@@ -75,6 +75,9 @@ class Run(models.Model):
     epoch = models.IntegerField(default=0, help_text="Grows with each claim.")
     worker = models.ForeignKey(Worker, null=True, on_delete=models.SET_NULL, related_name="runs")
     claimed_at = models.DateTimeField(null=True)
+    deaths = models.IntegerField(db_default=0, help_text="Workers that died with it since it last wrote an event.")
+    deaths_alone = models.IntegerField(db_default=0, help_text="Those of them that held nothing else.")
+    is_alone = models.BooleanField(db_default=False, help_text="Its worker holds nothing else, by intent.")
     freed_by = models.TextField(null=True, help_text="The grade of the death that freed it for the last claim.")
 
     fingerprint = models.TextField(default="", help_text="Of the code that last wrote to it.")

@@ -14,7 +14,7 @@ from journal.loading import load
 from journal.models import Message, Run
 from journal.reconnecting import persistently
 from journal.states import EventKind, RunStatus
-from journal.unwinding import HandedBack, Lost, Mismatched, Suspended, Unwinding
+from journal.unwinding import Again, HandedBack, Lost, Mismatched, Suspended, Unwinding
 from journal.writer import Draft, InboxGrew, Plan
 
 log = logging.getLogger("journal.runner")
@@ -50,6 +50,10 @@ def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
         _block(execution, leaving.difference)
     elif isinstance(leaving, HandedBack):
         hand_back(run_id, epoch)
+    elif isinstance(leaving, Again):
+        if execution.writer.riders:
+            execution.writer.append()
+        return True
     return False
 
 

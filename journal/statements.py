@@ -53,21 +53,26 @@ TAKE_MESSAGES = """, taken AS (
 
 # SKIP LOCKED: two workers never wait for each other. Only what this worker has the code for (a rolling deploy
 # strands nothing), and not what this very code was blocked by.
+#
+# A run that its workers keep dying with is taken only by a worker that holds nothing else (`idle`), which then takes
+# nothing else: else an innocent neighbour would be blamed. Where no worker is ever idle, it becomes after half a
+# minute the row that busy workers stop for, until one of them is.
 CLAIM = """
 WITH best AS (
-    SELECT id FROM journal_run
+    SELECT id, deaths >= %(suspect)s AS suspect FROM journal_run
     WHERE status = 'ready' AND code = ANY(%(capabilities)s) AND NOT %(fingerprint)s = ANY(blocked_by)
+      AND (%(idle)s OR deaths < %(suspect)s OR state_at < journal_clock() - interval '30 seconds')
     ORDER BY claim_at LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED
 ), gone AS (
-    DELETE FROM journal_wait USING best WHERE run_id = best.id
+    DELETE FROM journal_wait USING best WHERE run_id = best.id AND (%(idle)s OR NOT best.suspect)
 )
 UPDATE journal_run r
 SET status = 'running', state_at = journal_clock(), claimed_at = journal_clock(), epoch = epoch + 1,
-    worker_id = %(worker)s
-FROM best WHERE r.id = best.id AND EXISTS (
+    worker_id = %(worker)s, is_alone = best.suspect
+FROM best WHERE r.id = best.id AND (%(idle)s OR NOT best.suspect) AND EXISTS (
     SELECT 1 FROM journal_worker WHERE id = %(worker)s AND stopped_at IS NULL AND death IS NULL
 )
-RETURNING r.id, r.epoch
+RETURNING r.id, r.epoch, r.is_alone
 """
 
 # After the claim and in a statement of its own: with the claim's snapshot it would miss the last event of a
@@ -126,13 +131,23 @@ UPDATE journal_run r SET status = 'ready', state_at = journal_clock(), claim_at 
 FROM candidate WHERE r.id = candidate.id RETURNING r.id
 """
 
+# A worker that says goodbye frees its runs; one that died is also counted against them.
 FREE_RUNS_OF = """
 WITH held AS (
     SELECT id FROM journal_run WHERE worker_id = %(worker)s AND status = 'running' ORDER BY id FOR NO KEY UPDATE
 )
 UPDATE journal_run r SET status = 'ready', worker_id = NULL, freed_by = %(grade)s, state_at = journal_clock(),
-       claim_at = journal_claim_at(priority, true)
-FROM held WHERE r.id = held.id RETURNING r.id
+       claim_at = journal_claim_at(priority, true),
+       deaths = deaths + CASE WHEN %(grade)s::text IS NULL THEN 0 ELSE 1 END,
+       deaths_alone = deaths_alone + CASE WHEN %(grade)s::text IS NOT NULL AND is_alone THEN 1 ELSE 0 END
+FROM held WHERE r.id = held.id RETURNING r.id, r.deaths_alone
+"""
+
+# By the fingerprint of the worker that died: other code may try it once.
+BLOCK_POISON = """
+UPDATE journal_run SET status = 'blocked', state_at = journal_clock(), blocked = %(difference)s::jsonb,
+       blocked_by = array_append(blocked_by, %(fingerprint)s::text), deaths_alone = deaths_alone - 1
+WHERE id = %(run)s AND status = 'ready' AND deaths_alone >= %(limit)s
 """
 
 

@@ -29,6 +29,10 @@ class HandedBack(Unwinding):
     """This worker is going down: another one takes the run from here."""
 
 
+class Again(Unwinding):
+    """From the top once more: in replay-every-step mode each durable call is followed by a replay."""
+
+
 class Mismatched(Unwinding):
     """The code asks for something else than the journal holds."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psycopg
+from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from journal import bells, leases, registry, statements, sweeping
@@ -51,10 +52,12 @@ class LocalWorker:
         registry.load_authors_modules()
         self.draining = False
         self.fingerprint = registry.fingerprint()
+        self.replays_every_step: bool = settings.SIGNOFF_REPLAY_EVERY_STEP
         self._capabilities = registry.capabilities()
         self._submit = submit
         self._slots = threading.BoundedSemaphore(slots)
         self._held: set[str] = set()
+        self._is_alone = False
         self._lock = threading.Lock()
         self._stopping = threading.Event()
         self._heart = _Heart(self._register)
@@ -114,22 +117,40 @@ class LocalWorker:
             connection.close()
 
     def _execute_next(self) -> bool:
-        claim = statements.rows(
-            statements.CLAIM,
-            {"capabilities": self._capabilities, "fingerprint": self.fingerprint, "worker": self._heart.worker_id},
-        )
-        if not claim:
+        claim = self._claim()
+        if claim is None:
             return False
-        run_id, epoch = claim[0]
-        with self._lock:
-            self._held.add(run_id)
+        run_id, epoch = claim
         try:
-            self._share_the_work()
+            if not self._is_alone:
+                self._share_the_work()
             execute_claimed(run_id, epoch, self)
         finally:
             with self._lock:
                 self._held.discard(run_id)
+                self._is_alone = False
         return True
+
+    def _claim(self) -> tuple[str, int] | None:
+        """One at a time: whether this worker holds anything must not change in between."""
+        with self._lock:
+            if self._is_alone:
+                return None
+            claim = statements.rows(
+                statements.CLAIM,
+                {
+                    "capabilities": self._capabilities,
+                    "fingerprint": self.fingerprint,
+                    "worker": self._heart.worker_id,
+                    "idle": not self._held,
+                    "suspect": leases.SUSPECT_AFTER,
+                },
+            )
+            if not claim:
+                return None
+            run_id, epoch, self._is_alone = claim[0]
+            self._held.add(run_id)
+            return run_id, epoch
 
     def _share_the_work(self) -> None:
         """One bell leads to one claim; if more is ready, it rings on: here while a slot is free, and elsewhere."""

@@ -59,7 +59,7 @@ class Change:
     params: tuple[Any, ...] = ()
 
 
-GOES_ON = ", blocked = NULL, blocked_by = '{}', fingerprint = %s"
+GOES_ON = ", blocked = NULL, blocked_by = '{}', fingerprint = %s, deaths = 0, deaths_alone = 0"
 SUSPENDS = GOES_ON + ", status = 'waiting', worker_id = NULL, state_at = journal_clock()"
 BLOCKS = (
     ", status = 'blocked', worker_id = NULL, state_at = journal_clock(), blocked = %s::jsonb,"

@@ -76,9 +76,9 @@ ENGINE = [
     _engine(
         "claims take any code", "statements.py",
         "WHERE status = 'ready' AND code = ANY(%(capabilities)s) AND NOT %(fingerprint)s = ANY(blocked_by)\n"
-        "    ORDER BY",
+        "      AND (%(idle)s OR",
         "WHERE status = 'ready' AND %(capabilities)s::text[] IS NOT NULL AND NOT %(fingerprint)s = ANY(blocked_by)\n"
-        "    ORDER BY",
+        "      AND (%(idle)s OR",
         REPLAY + "a_run_whose_code_no_worker_has_waits_for_one_and_says_so",
     ),
     _engine(

@@ -57,6 +57,17 @@ class Migration(migrations.Migration):
                 ("epoch", models.IntegerField(default=0, help_text="Grows with each claim.")),
                 ("claimed_at", models.DateTimeField(null=True)),
                 (
+                    "deaths",
+                    models.IntegerField(
+                        db_default=0, help_text="Workers that died with it since it last wrote an event."
+                    ),
+                ),
+                ("deaths_alone", models.IntegerField(db_default=0, help_text="Those of them that held nothing else.")),
+                (
+                    "is_alone",
+                    models.BooleanField(db_default=False, help_text="Its worker holds nothing else, by intent."),
+                ),
+                (
                     "freed_by",
                     models.TextField(help_text="The grade of the death that freed it for the last claim.", null=True),
                 ),

@@ -77,11 +77,6 @@ def _piece(piece: characters.Piece) -> tuple[str, SafeString | str]:
 
 
 @register.filter
-def one_line(stored: str) -> SafeString:
-    return marked(display.one_line(stored))
-
-
-@register.filter
 def brief(value: object) -> SafeString:
     """A small plain value, such as the arguments in a difference."""
     return marked("–" if value in (None, "") else json.dumps(value, ensure_ascii=True)[: display.INLINE_LIMIT])
@@ -90,8 +85,7 @@ def brief(value: object) -> SafeString:
 @register.filter
 def clipped(value: object) -> str:
     """As much of a message as a page shows."""
-    text, limit = str(value), display.FOLD_ABOVE * 2
-    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+    return display.clipped(str(value), 2 * display.FOLD_ABOVE)
 
 
 @register.filter

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from django.conf import settings
+
 from journal import leases, registry, statements, sweeping
 from journal.models import Run, Worker
 from journal.runner import execute_claimed
@@ -16,6 +18,7 @@ class TestHolder:
 
     def __init__(self, fingerprint: str = "code-a") -> None:
         self.draining = False
+        self.replays_every_step: bool = settings.SIGNOFF_REPLAY_EVERY_STEP
         self.fingerprint = fingerprint
         me = leases.Process.mine()
         self.row = Worker.objects.create(
@@ -30,9 +33,10 @@ class TestHolder:
     def check_alive(self) -> None:
         """Its life is the test's."""
 
-    def claim(self) -> tuple[str, int] | None:
-        """The best ready run, claimed and not yet executed: its id and epoch."""
+    def claim(self, *, idle: bool = True) -> tuple[str, int] | None:
+        """The best ready run, claimed and not yet executed: its id and epoch. Not `idle`: as if it held another."""
         params = {"capabilities": registry.capabilities(), "fingerprint": self.fingerprint, "worker": self.row.pk}
+        params |= {"idle": idle, "suspect": leases.SUSPECT_AFTER}
         found = statements.rows(statements.CLAIM, params)
         return (found[0][0], found[0][1]) if found else None
 

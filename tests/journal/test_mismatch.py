@@ -273,7 +273,11 @@ def test_a_new_value_is_not_harmless() -> None:
 def test_a_call_before_what_is_recorded_is_never_executed() -> None:
     """History that goes on behind a position without an event: whatever is asked for there, it has not been reached."""
     one, _, _ = _steps()
-    run = runs.start(workflow(name="gap")(lambda: one()))
+
+    def one_call() -> object:
+        return one()
+
+    run = runs.start(workflow(name="gap")(one_call))
     holder = TestHolder()
     claim = holder.claim()
     assert claim is not None

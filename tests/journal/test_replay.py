@@ -340,3 +340,26 @@ def test_odd_text_in_errors_and_labels_does_not_break_the_run() -> None:
         runs.start(odd, key="a\0b")
     with pytest.raises(ValueError, match="cannot be stored"):
         runs.start(odd, labels={"a": "\ud800"})
+
+
+def test_replay_every_step_goes_from_the_top_after_each_call() -> None:
+    passes: list[int] = []
+    done: list[str] = []
+
+    @step
+    def effect(name: str) -> str:
+        done.append(name)
+        return name
+
+    @workflow
+    def three() -> list[object]:
+        passes.append(1)
+        return [effect("a"), now().isoformat(), uuid4(), effect("b"), effect("c")]
+
+    holder = TestHolder()
+    holder.replays_every_step = True
+    run = runs.start(three)
+    holder.work()
+    assert done == ["a", "b", "c"]
+    assert len(passes) == 3, "from the top after a and after b; nothing is asked for after c"
+    assert finished(run.id).seq == 1 + 5 + 1

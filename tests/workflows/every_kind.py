@@ -47,19 +47,19 @@ class Hopeless(Exception):
         super().__init__(f"hopeless {type(thing).__name__}")
 
 
-@step
+@step(name="every_kind.plain")
 def plain(amount: Decimal) -> Decimal:
     effect()
     return amount * 2
 
 
-@step
+@step(name="every_kind.large")
 def large() -> str:
     effect()
     return "x" * 5_000
 
 
-@step(retry=Retry(max_attempts=3, first=0.01))
+@step(name="every_kind.flaky", retry=Retry(max_attempts=3, first=0.01))
 def flaky() -> int:
     effect()
     if current_step().attempt < 3:
@@ -67,20 +67,20 @@ def flaky() -> int:
     return current_step().attempt
 
 
-@step(retry=Retry(max_attempts=1))
+@step(name="every_kind.hopeless", retry=Retry(max_attempts=1))
 def hopeless() -> None:
     effect()
     raise Hopeless(thing=object())
 
 
 @requires_approval(policy="refunds", summary=lambda amount, matched: f"Refund {amount}")
-@step
+@step(name="every_kind.approved_refund")
 def approved_refund(amount: Decimal, matched: bool) -> Decimal:
     effect()
     return amount
 
 
-@step
+@step(name="every_kind.bare_refund")
 def bare_refund(amount: Decimal) -> Decimal:
     effect()
     return amount
