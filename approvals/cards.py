@@ -35,6 +35,7 @@ _SPOKEN = {
     Choice.TAKE_BACK: ("took their vote back", Status.WAITING),
 }
 _NAMED = 3
+_MISFITS = 50
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ class Card:
     approval: Approval
     mark: Mark
     risk: str
-    summary: str
+    title: str
+    """The summary in one line."""
+    whole_summary: display.Shown | None
+    """If that is not all of it."""
     fields: list[tuple[str, display.Shown]]
     arguments: display.Shown
     """All of it as JSON, for the other view."""
@@ -115,7 +119,8 @@ def card_of(detail: Detail, user: Any) -> Card | None:
         approval=approval,
         mark=STATUS_MARKS[Status(approval.status)],
         risk=RISK_WORDS[Risk(approval.risk)],
-        summary=revision.summary,
+        title=approval.summary,
+        whole_summary=None if revision.summary == approval.summary else display.shown(revision.summary),
         fields=fields,
         arguments=display.preview(revision.args),
         digest=detail.digest,
@@ -143,15 +148,18 @@ def _facts(stored: str) -> tuple[list[str], list[tuple[str, display.Shown]], lis
     facts, words = [], []
     for name, value in found.items() if "$" not in found else []:
         if name == MISFITS:
-            listed = codec.plain(json.dumps(value))
-            misfits = (
-                [str(item)[: display.FOLD_ABOVE] for item in listed][:50] if isinstance(listed, list) else [str(listed)]
-            )
+            misfits = _misfits(codec.plain(json.dumps(value)))
         elif isinstance(value, str):
             words.append((name, display.shown(value)))
         else:
             facts.append((name, display.shown(value)))
     return misfits, facts, words
+
+
+def _misfits(listed: Any) -> list[str]:
+    found = [str(item) for item in listed] if isinstance(listed, list) else [str(listed)]
+    shown = [display.clipped(item, display.FOLD_ABOVE) for item in found[:_MISFITS]]
+    return shown if len(found) <= _MISFITS else [*shown, f"and {len(found) - _MISFITS:,} more"]
 
 
 # ---------------------------------------------------------------- who decides
@@ -223,16 +231,13 @@ def _verdict_line(entry: Entry) -> Line | None:
 # ---------------------------------------------------------------- what became of it
 
 
-def decided_words(approval: Approval) -> str:
+def decided_words(approval: Approval, user: Any) -> str:
     """Who decided, in one sentence without the time; for the card that is frozen."""
     status, via = Status(approval.status), approval.decided_via
     if status == Status.EXPIRED:
         return "Nobody decided in time, so this was rejected"
     if status == Status.WITHDRAWN:
         return "This was withdrawn"
-    verb = STATUS_MARKS[status].word.lower()
-    return (
-        f"{approval.decided_by_name} {verb} this {_WAYS[Via(via)]}"
-        if via in _WAYS
-        else f"{approval.decided_by_name} {verb} this"
-    )
+    who = "You" if approval.decided_by_id == user.pk else approval.decided_by_name
+    way = _WAYS.get(Via(via), "")
+    return f"{who} {STATUS_MARKS[status].word.lower()} this {way}".rstrip()

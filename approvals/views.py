@@ -60,9 +60,8 @@ def inbox_item(request: HttpRequest, approval_id: str) -> HttpResponseBase:
     if found is None:
         return _no_approval(request, approval_id)
     if _wants_part(request):
-        return render(
-            request, "approvals/_detail.html", {**_card_context(request, found, place="inbox"), "chosen": True}
-        )
+        context = _card_context(request, found, place="inbox") | {"chosen": True, "is_part": True}
+        return render(request, "approvals/_detail.html", context)
     context = _inbox_context(request)
     detail = _card_context(request, found, place="inbox", page=context["page"])
     return render(request, "approvals/inbox.html", {**context, **detail, "chosen": True, "selected": found.id})
@@ -176,7 +175,7 @@ def _card_context(
         "more_than": bool(page.older),
         "before": before,
         "after": after,
-        "frozen_says": "" if card is None or card.is_open else decided_words(found),
+        "frozen_says": "" if card is None or card.is_open else decided_words(found, request.user),
         "as_json": request.GET.get("view") == "json",
     }
 

@@ -20,6 +20,8 @@ BELL = "journal.bell"
 QUEUE = "signoff"
 REST_AFTER_FAILURE = 2.0
 """Seconds for which a broker that failed is left alone."""
+FLUSH = 0.5
+"""Seconds that a process which ends gives its last bell to get out."""
 
 
 class Ringer:
@@ -64,7 +66,7 @@ class Ringer:
 
 
 _ringer = Ringer()
-atexit.register(_ringer.flush, 0.5)
+atexit.register(_ringer.flush, FLUSH)
 
 
 def ring() -> None:

@@ -18,6 +18,9 @@ def check_pool(sender: Any, **_: Any) -> None:
 
 @worker_ready.connect
 def start(sender: Any, **_: Any) -> None:
+    """Celery says that it is ready at each return of its broker; this process becomes a worker once."""
+    if worker.is_started():
+        return
     local = worker.LocalWorker(slots=sender.pool.limit, submit=sender.pool.apply_async)
     worker.set_current(local)
     local.start()

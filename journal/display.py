@@ -137,7 +137,7 @@ def _table(stored: str, rule: str) -> Shown | None:
         return None
     if len(columns) > _COLUMNS or any(isinstance(cell, dict | list) for record in records for cell in record):
         return None
-    rows = tuple(tuple(_brief(cell) for cell in record) for record in records)
+    rows = tuple(tuple(brief(cell) for cell in record) for record in records)
     text = "".join(cell for row in rows for cell in row)
     hidden = sum(count_hidden(cell) for row in (columns, *rows) for cell in row)
     return Shown(text, kind, rule, len(text), hidden, columns, rows)
@@ -165,11 +165,15 @@ def preview(stored: str, length: int | None = None) -> Shown:
 
 
 def laid_out(stored: str) -> str:
-    """A stored text as plain JSON, indented if it is long, with every character beyond ASCII as its code."""
+    """A stored text as plain JSON, indented if it is long, with every character beyond ASCII as its code.
+
+    Of an outcome that holds its result and nothing else, what is in it."""
     if len(stored) > _READABLE:
         return stored
     try:
         plain = codec.plain(stored)
+        if isinstance(plain, dict) and list(plain) == ["result"]:
+            plain = plain["result"]
         compact = json.dumps(plain, ensure_ascii=True)
         return compact if len(compact) <= 72 else json.dumps(plain, indent=2, ensure_ascii=True)
     except _UNREADABLE:
@@ -187,8 +191,8 @@ def one_line(stored: str, limit: int = 120) -> str:
 
 def _line(found: Any, limit: int) -> str:
     if not isinstance(found, dict):
-        return _clipped(_brief(found), limit)
-    parts = [f"{name} {_brief(value)}" for name, value in list(found.items())[:3]]
+        return _clipped(brief(found), limit)
+    parts = [f"{name} {brief(value)}" for name, value in list(found.items())[:3]]
     more = f", +{len(found) - 3}" if len(found) > 3 else ""
     return _clipped(", ".join(parts), limit - len(more)) + more
 
@@ -224,7 +228,8 @@ def short(digest: str) -> str:
     return f"{digest[:8]}…{digest[-4:]}"
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A plain value in a word or two; of what is inside others, only how much it is."""
     if isinstance(value, dict):
         return f"{{{len(value)}}}"
     if isinstance(value, list):

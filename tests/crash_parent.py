@@ -47,7 +47,7 @@ class Counter:
         def persist(writer: Writer, attempt: Callable[[], None], built: Any) -> None:
             counter.append(writer, attempt, built)
 
-        Writer._persist = persist  # type: ignore[method-assign]
+        Writer._persist = persist  # type: ignore[method-assign, assignment]
 
     def append(self, writer: Writer, attempt: Callable[[], None], built: Any) -> None:
         self._count += 1

@@ -83,6 +83,12 @@ def brief(value: object) -> SafeString:
 
 
 @register.filter
+def label(value: object) -> SafeString:
+    """A label's value, which can be any small JSON."""
+    return marked(display.clipped(display.brief(value), display.FOLD_ABOVE) or "–")
+
+
+@register.filter
 def clipped(value: object) -> str:
     """As much of a message as a page shows."""
     return display.clipped(str(value), 2 * display.FOLD_ABOVE)

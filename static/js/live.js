@@ -61,8 +61,22 @@
 
   // ---- after each swap
 
+  // Said to those who cannot see it, when it has changed and not before.
+  const announcer = document.getElementById("announcer");
+  const stands = () => {
+    const found = document.querySelector("[data-announce]");
+    return found ? found.textContent.replace(/\s+/g, " ").trim() : "";
+  };
+  let said = stands();
+  function announce() {
+    const now = stands();
+    if (announcer && now && now !== said) announcer.textContent = now;
+    said = now;
+  }
+
   document.addEventListener("htmx:afterSettle", () => {
     decidingOff();
+    announce();
     const chosen = document.querySelector("#detail [data-approval]");
     document.querySelectorAll("[data-row-of]").forEach((row) => {
       if (chosen && row.dataset.rowOf === chosen.dataset.approval) row.setAttribute("aria-current", "true");
@@ -84,9 +98,14 @@
     const first = dialog.querySelector("textarea, input:not([type=hidden])");
     if (first) first.focus();
   });
+  // After one's own act the focus is on what came of it; what others do never moves it.
   document.addEventListener("signoff:decided", () => {
     if (dialog && dialog.open) dialog.close();
     look();
+    setTimeout(() => {
+      const outcome = document.querySelector("[data-outcome]");
+      if (outcome) outcome.focus();
+    }, 50);
   });
   document.addEventListener("click", (event) => {
     const close = event.target.closest("[data-close-dialog]");

@@ -22,6 +22,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from approvals.decisions import decide
 from approvals.errors import Refusal
 from approvals.models import Approval
+from tests import counts
 from tests.agents.shop import REVIEWER, STARTER, add_people, total
 from tests.chaos.farm import Farm
 from tests.chaos.servers import Redis
@@ -31,7 +32,6 @@ from tests.waiting import wait_for
 from tests.workflows.outside import CREATE
 
 SECONDS = float(os.environ.get("SIGNOFF_TEST_CHAOS_SECONDS", "20"))
-SEED = int(os.environ.get("SIGNOFF_TEST_SEED", "1"))
 WORKERS, THREADS = 3, 8
 KILL_EVERY = 2.0
 SILENCE = 15.0
@@ -71,7 +71,7 @@ def test_every_run_ends_as_it_would_have(service: Service, farm: Farm, redis: Re
     reviewer = threading.Thread(target=review, args=(stop,))
     reviewer.start()
     try:
-        kills = disturb(service, farm, redis, Random(SEED))
+        kills = disturb(service, farm, redis, Random(counts.SEED))
         watch_to_the_end(service, farm, len(expected))
     finally:
         stop.set()
@@ -83,15 +83,22 @@ def test_every_run_ends_as_it_would_have(service: Service, farm: Farm, redis: Re
 
 def review(stop: threading.Event) -> None:
     """Decides everything that waits, one in three with a no, as long as the test lasts."""
-    chance = Random(SEED)
+    chance = Random(counts.SEED)
     while not stop.wait(0.2):
         try:
             mara = get_user_model()._default_manager.get(username=REVIEWER)
             for approval in Approval.objects.filter(status="waiting").select_related("run")[:50]:
                 digest = bytes(approval.revisions.get(number=approval.revision).digest).hex()
                 verdict = "reject" if chance.random() < 1 / 3 else "approve"
-                say = {"actor": mara, "verdict": verdict, "reason": "by the script", "via": "command"}
-                decide(approval, revision=approval.revision, digest=digest, **say)
+                decide(
+                    approval,
+                    revision=approval.revision,
+                    digest=digest,
+                    actor=mara,
+                    verdict=verdict,
+                    reason="by the script",
+                    via="command",
+                )
         except (DatabaseError, InterfaceError, Refusal):
             pass  # the database is down, or a decision's answer was lost: it is looked at again
         finally:
@@ -165,7 +172,7 @@ def check_calls(service: Service, kills: int) -> None:
     )
     row["kills"] = kills
     row["bound"] = kills * THREADS
-    print(json.dumps({"seed": SEED, "seconds": SECONDS, **row}))
+    print(json.dumps({"seed": counts.SEED, "seconds": SECONDS, **row}))
     assert row["too_late"] == 0
     assert row["keys"] == row["positions"]
     assert row["calls"] - row["positions"] <= kills * THREADS

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -20,13 +19,12 @@ from journal import runs
 from journal.describing import describe_run
 from journal.models import Run
 from journal.verifying import verify_run
+from tests import counts
 from tests.crashing import Crashing
 from tests.harness import LOST, Service
 from tests.workflows import every_kind
 
-# 1,000 deaths in `make chaos`, a twentieth in CI; the same seed dies in the same places.
-DEATHS = int(os.environ.get("SIGNOFF_TEST_DEATHS", "50"))
-SEED = int(os.environ.get("SIGNOFF_TEST_SEED", "1"))
+DEATHS = counts.of(1000)
 WHEN = ("before", "inside", "after", "cut")
 CHANGING = ("at", "seq", "reference", "approval", "digest", "key", "until", "retry_at", "message", "traceback", "value")
 
@@ -95,7 +93,7 @@ def test_the_run_ends_as_an_undisturbed_one(workers: Crashing, service: Service,
     undisturbed, _, appends = to_the_end(workers, name, 0, "before")
     expected, places = history(undisturbed), Counter(effects(service, undisturbed))
     assert set(places.values()) <= {1, 3}
-    chance = random.Random(SEED)
+    chance = random.Random(counts.SEED)
     points = [(at, when) for at in range(1, appends + 1) for when in WHEN]
     share = max(1, DEATHS // 2)
     while len(points) < share:
@@ -110,7 +108,7 @@ def test_the_run_ends_as_an_undisturbed_one(workers: Crashing, service: Service,
         again = Counter(effects(service, run)) - places
         assert sum(again.values()) <= deaths, f"died {when} append {at}: executed again: {again}"
         assert len(keys(service, run)) == len(places), "one idempotency key for each position"
-    print(json.dumps({"workflow": name, "appends": appends, "points": share, "deaths": died, "seed": SEED}))
+    print(json.dumps({"workflow": name, "appends": appends, "points": share, "deaths": died, "seed": counts.SEED}))
 
 
 def effects(service: Service, run: Run) -> list[str]:

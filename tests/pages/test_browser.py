@@ -23,7 +23,8 @@ SOON = 2_000
 
 def see_it_completed(page: Page, site: Site, run_id: str) -> None:
     """The run's page, opened before the decision, shows the end by itself."""
-    expect(page.get_by_role("status").filter(has_text="Completed")).to_be_visible(timeout=SOON)
+    expect(page.locator(".badge", has_text="Completed")).to_be_visible(timeout=SOON)
+    expect(page.locator("#announcer")).to_have_text("Completed")
     assert site.service.value("SELECT status FROM journal_run WHERE id = %s", run_id) == "completed"
 
 
@@ -58,7 +59,7 @@ def test_the_pages_can_be_pictured(site: Site, folder: Path) -> None:
 def test_by_mouse(site: Site) -> None:
     found = site.waiting()[0]
     run_page = site.open("mara", f"/runs/{found['run_id']}/", **WIDE)
-    expect(run_page.get_by_role("status").filter(has_text="Waiting for a person")).to_be_visible()
+    expect(run_page.locator(".badge", has_text="Waiting for a person")).to_be_visible()
 
     page = site.open("mara", "/", **WIDE)
     expect(page.get_by_role("heading", name=found["summary"])).to_be_visible()
@@ -68,7 +69,9 @@ def test_by_mouse(site: Site) -> None:
     expect(page.get_by_role("heading", name=found["summary"])).to_be_visible()
     page.get_by_role("button", name="Approve and run refund").click()
 
-    expect(page.get_by_text("mara approved this in the browser")).to_be_visible()
+    outcome = page.locator("[data-outcome]", has_text="You approved this in the browser")
+    expect(outcome).to_be_visible()
+    expect(outcome).to_be_focused()
     see_it_completed(run_page, site, found["run_id"])
     assert site.status(found["id"]) == "approved"
     expect(page.locator(f"#row-{found['id']}")).to_have_count(0)
@@ -86,7 +89,7 @@ def test_by_keyboard_alone(site: Site) -> None:
     expect(page.get_by_role("button", name="Approve and run refund")).to_be_focused()
     assert site.status(second["id"]) == "waiting"
     page.keyboard.press("Enter")
-    expect(page.get_by_text("mara approved this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You approved this in the browser")).to_be_visible()
     see_it_completed(run_page, site, second["run_id"])
 
     page.goto(f"{site.web.url}/inbox/{first['id']}/")
@@ -94,7 +97,7 @@ def test_by_keyboard_alone(site: Site) -> None:
     expect(page.get_by_label("Reason")).to_be_focused()
     page.keyboard.type("a j and an r are letters here")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_text("mara rejected this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You rejected this in the browser")).to_be_visible()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert site.status(first["id"]) == "rejected"
     page.keyboard.press("?")
@@ -108,7 +111,7 @@ def test_without_script(site: Site) -> None:
     page = site.open("mara", "/", java_script_enabled=False, **WIDE)
     page.get_by_role("link", name=re.compile(re.escape(second["summary"]))).click()
     page.get_by_role("button", name="Approve and run refund").click()
-    expect(page.get_by_text("mara approved this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You approved this in the browser")).to_be_visible()
     assert site.status(second["id"]) == "approved"
     # Times name their zone until a script says them in the browser's.
     expect(page.locator("time[data-time=clock]").first).to_contain_text("UTC")
@@ -117,10 +120,10 @@ def test_without_script(site: Site) -> None:
     page.get_by_role("link", name="Reject").click()
     page.get_by_label("Reason").fill("not this one")
     page.get_by_role("button", name="Reject and do not run refund").click()
-    expect(page.get_by_text("mara rejected this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You rejected this in the browser")).to_be_visible()
     assert site.status(first["id"]) == "rejected"
     page.goto(f"{site.web.url}/runs/{second['run_id']}/")
-    wait_for(lambda: page.reload() and page.get_by_role("status").filter(has_text="Completed").count() == 1)
+    wait_for(lambda: page.reload() and page.locator(".badge", has_text="Completed").count() == 1)
 
 
 def test_on_a_phone(site: Site) -> None:
@@ -135,7 +138,7 @@ def test_on_a_phone(site: Site) -> None:
     assert box["height"] >= 44
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     button.tap()
-    expect(page.get_by_text("mara approved this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You approved this in the browser")).to_be_visible()
     assert site.status(found["id"]) == "approved"
 
 
@@ -146,7 +149,7 @@ def test_what_somebody_else_decides_freezes_the_card_and_keeps_the_draft(site: S
     page.get_by_label("Reason").fill("I was still writing")
     other = site.open("tomas", f"/approvals/{found['id']}/", **WIDE)
     other.get_by_role("button", name="Approve and run refund").click()
-    expect(other.get_by_text("tomas approved this in the browser")).to_be_visible()
+    expect(other.locator("[data-outcome]", has_text="You approved this in the browser")).to_be_visible()
 
     notice = page.locator("[data-dialog-notice]")
     expect(notice).to_contain_text("tomas approved this in the browser at")
@@ -237,7 +240,7 @@ def test_a_token_that_another_tab_changed_brings_a_page_of_its_own(site: Site) -
     assert site.status(found["id"]) == "waiting"
     page.get_by_role("link", name="Open the page again").click()
     page.get_by_role("button", name="Approve and run refund").click()
-    expect(page.get_by_text("mara approved this in the browser")).to_be_visible()
+    expect(page.locator("[data-outcome]", has_text="You approved this in the browser")).to_be_visible()
     site.problems.clear()
 
 

@@ -38,7 +38,7 @@ def test_approving_leads_back_with_a_message(scene: Scene, as_user: As) -> None:
     answer = post(as_user("mara"), approval, "approve", form_of(approval), follow=True)
     assert answer.redirect_chain == [(f"/approvals/{approval.id}/", 302)]
     assert "Approved." in answer.text
-    assert "mara approved this in the browser" in answer.text
+    assert "You approved this in the browser" in answer.text
     assert status(approval) == "approved"
     assert scene.result(approval) == "refunded 100.00"
 
@@ -222,6 +222,16 @@ def test_the_poll_says_nothing_until_something_changes(scene: Scene, as_user: As
     assert answer.status_code == 200
     assert "tomas approved this in the browser" in answer.text
     assert "data-deciding-off" in answer.text
+
+
+def test_a_page_that_shows_another_revision_cannot_decide(scene: Scene, as_user: As) -> None:
+    """The poll turns deciding off until the current one was looked at."""
+    approval = scene.start()
+    answer = as_user("mara").get(f"/approvals/{approval.id}/live?seen=1.0.waiting&revision=0", headers=HTMX)
+    assert "Revision 1 arrived" in answer.text
+    assert "data-deciding-off" in answer.text
+    assert "data-decides" not in answer.text
+    assert "every 2s" not in answer.text
 
 
 def test_a_critical_action_asks_for_its_name_and_a_reason(scene: Scene, as_user: As) -> None:

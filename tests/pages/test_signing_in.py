@@ -76,11 +76,9 @@ def test_next_never_leads_elsewhere(mara: Scene, wanted: str) -> None:
     assert signed_in.get("/sign-in/", {"next": wanted})["Location"] == "/"
 
 
-@pytest.mark.parametrize("wanted", HOSTILE)
+@pytest.mark.parametrize("wanted", [wanted for wanted in HOSTILE if wanted.isprintable()])  # as headers have to be
 def test_the_page_that_htmx_names_never_leads_elsewhere(scene: Scene, wanted: str) -> None:
     """F8: HX-Current-URL is only a header."""
-    if any(ord(letter) < 32 for letter in wanted):
-        pytest.skip("not possible in a header")
     for current in (wanted, f"http://evil.example{wanted}", f"http://testserver{wanted}"):
         answer = Client().get("/runs/live", headers={**HTMX, "hx-current-url": current})
         address = urlsplit(answer["HX-Redirect"])
@@ -150,5 +148,6 @@ def test_a_stale_token_brings_a_page_that_says_what_to_do(scene: Scene) -> None:
         assert answer.get("HX-Retarget") == ("body" if "hx-request" in headers else None)
     hostile = client.post(f"{page}reject", typed, headers={"referer": "http://evil.example/x"})
     assert "evil" not in hostile.text
+    assert 'href="/"' in hostile.text
     approval.refresh_from_db()
     assert approval.status == "waiting"
