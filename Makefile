@@ -3,7 +3,7 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check requirements clean
+.PHONY: help install demo test check chaos sabotage requirements clean
 
 # The first of these that runs, is 3.11 or newer and can make virtual environments.
 CANDIDATES := $(PYTHON) python3.13 python3.12 python3.11 python3.14 python3 python
@@ -61,6 +61,15 @@ check: $(VENV)/.dev ## lint, types, layers, migrations, production settings
 	@# It also warns that no database is there to compare with; none is needed.
 	$(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
 	$(PRODUCTION) $(BIN)/python manage.py check --deploy --fail-level WARNING
+
+SECONDS := 100
+SEED := 1
+chaos: $(VENV)/.dev ## the counts that make test does a twentieth of; SECONDS=100 of kills, SEED=1
+	@SIGNOFF_TEST_FULL=1 SIGNOFF_TEST_SEED=$(SEED) SIGNOFF_TEST_CHAOS_SECONDS=$(SECONDS) \
+	  $(BIN)/python -m pytest -s --timeout 3600 tests/chaos tests/journal
+
+sabotage: $(VENV)/.dev ## break the engine and the verdict, place by place; each must turn a test red
+	@$(BIN)/python -m tests.sabotage
 
 requirements: ## compile requirements/*.txt anew (needs uv)
 	for name in base dev; do \

@@ -102,8 +102,10 @@ def _author_files() -> dict[str, Path]:
 
 @contextmanager
 def isolated() -> Iterator[None]:
-    """For tests: what is registered inside is forgotten afterwards."""
-    steps, workflows = dict(_steps), {name: dict(versions) for name, versions in _workflows.items()}
+    """For tests: nothing is registered at the beginning, and what is registered inside is forgotten afterwards."""
+    steps, workflows = dict(_steps), dict(_workflows)
+    _steps.clear()
+    _workflows.clear()
     try:
         yield
     finally:

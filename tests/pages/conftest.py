@@ -29,9 +29,6 @@ def scene(transactional_db: None, settings: Any) -> Iterator[Scene]:
     """Deciding owns its transaction, so the tests' own must not be around it."""
     settings.SIGNOFF_POLICIES = POLICIES
     with registry.isolated():
-        # The examples, if another test has loaded them, have a step of the same name.
-        registry._steps.clear()
-        registry._workflows.clear()
         yield make_scene()
 
 
