@@ -21,7 +21,7 @@ def block(language: str, containing: str) -> str:
 
 def test_the_workflow_runs_with_the_commands_beside_it(service: Service, tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(block("python", "refund_order"), encoding="utf-8")
-    service.env |= {"SIGNOFF_WORKFLOWS": "shop", "PYTHONPATH": str(tmp_path)}
+    service.env |= {"SIGNOFF_WORKFLOWS": "shop,agents.examples.returns", "PYTHONPATH": str(tmp_path)}
     for person in ("clerk", "mara", "support-lead"):
         service.json("add_person", person, "--groups", "finance")
     start, *_, decide, show = [
