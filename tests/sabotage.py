@@ -17,8 +17,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.breaks import BREAKS, Break
+from tests.approvals.breaks import APPROVALS
+from tests.breaks import ENGINE, Break
+from tests.pages.breaks import PAGES
 
+BREAKS = [*ENGINE, *APPROVALS, *PAGES]
 ROOT = Path(__file__).resolve().parents[1]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 TESTS_FAILED = 1  # pytest's exit code; others mean that they were not run
