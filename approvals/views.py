@@ -128,7 +128,7 @@ def approval_live(request: HttpRequest, approval_id: str) -> HttpResponseBase:
     place = "inbox" if request.GET.get("place") == "inbox" else "page"
     context = _card_context(request, found, place=place)
     # What stands on the page is another revision's: nothing can be decided until the current one was looked at.
-    context["new_revision"] = request.GET.get("revision") != str(found.revision)
+    context["new_revision"] = request.GET.get("revision") != str(context["approval"].revision)
     return render(request, "approvals/_live.html", context)
 
 
@@ -163,11 +163,13 @@ def _card_context(
     if page is None:
         page = inbox.waiting_page(inbox.waiting_list(request.user, scope), "")
     number, before, after = page.neighbours(found.id)
-    card = card_of(queries.detail(request.user, found), request.user)
+    detail = queries.detail(request.user, found)
+    approval = detail.approval  # as it is in the record: `found` was read before it
+    card = card_of(detail, request.user)
     return {
         "section": "inbox",
         "scope": scope,
-        "approval": found,
+        "approval": approval,
         "card": card,
         "place": place,
         "number": number,
@@ -175,7 +177,7 @@ def _card_context(
         "more_than": bool(page.older),
         "before": before,
         "after": after,
-        "frozen_says": "" if card is None or card.is_open else decided_words(found, request.user),
+        "frozen_says": "" if card is None or card.is_open else decided_words(approval, request.user),
         "as_json": request.GET.get("view") == "json",
     }
 

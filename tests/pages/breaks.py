@@ -90,7 +90,7 @@ PAGES = [
     ),
     _page(
         "another revision can be decided", "approvals/views.py",
-        'request.GET.get("revision") != str(found.revision)', "False",
+        'request.GET.get("revision") != str(context["approval"].revision)', "False",
         "deciding.py::test_a_page_that_shows_another_revision_cannot_decide",
     ),
 ]  # fmt: skip

@@ -8,6 +8,8 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.harness import Service, Web
 
+EXPECTED = ("the server responded with a status of 4", "net::ERR_", "htmx:sendError", "htmx:afterRequest")
+
 
 class Site:
     """What a browser test has at hand; made by the fixture `running`."""
@@ -56,8 +58,8 @@ class Site:
         return page
 
     def _note(self, kind: str, text: str) -> None:
-        # Answers that refuse are shown by the page; the browser logs them all the same.
-        if kind == "error" and "the server responded with a status of 4" not in text:
+        # Refusals and a lost connection are shown by the page; the browser and htmx log them all the same.
+        if kind == "error" and not any(words in text for words in EXPECTED):
             self.problems.append(text)
 
     def waiting(self) -> list[dict[str, Any]]:

@@ -153,6 +153,7 @@ def test_twenty_posts_at_once_make_one_decision(scene: Scene, as_user: As) -> No
     pairs = [("mara", "approve"), ("tomas", "reject"), ("mara", "approve"), ("tomas", "approve")] * 5
     racers = [Racer(lambda pair=pair: click(*pair)) for pair in pairs]  # type: ignore[misc]
     outcomes = [racer.outcome() for racer in racers]
+    assert not [each for each in outcomes if isinstance(each, Exception)]
     entry = Entry.objects.get(approval=approval, kind="verdict")
     won = {"approved": "approve", "rejected": "reject"}[entry.verdict]
     for name, act, code, text in outcomes:
