@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +17,8 @@ from django_htmx.http import reswap, retarget, trigger_client_event
 
 from approvals import inbox, queries
 from approvals.cards import Card, card_of, decided_words, version_of
-from approvals.decisions import decide
-from approvals.errors import Refusal, UnknownApproval
+from approvals.decisions import Outcome, decide
+from approvals.errors import Refusal
 from approvals.forms import DecisionForm
 from approvals.models import Approval
 from approvals.refusals import CORRECTABLE, status_of
@@ -217,6 +218,7 @@ def reject(request: HttpRequest, approval_id: str) -> HttpResponseBase:
 def _decide(request: HttpRequest, approval_id: str, act: _Act) -> HttpResponseBase:
     found = queries.find(request.user, approval_id)
     if found is None:
+        _try_unseen(request, approval_id, act)
         return _no_approval(request, approval_id)
     place = "inbox" if request.POST.get("place", request.GET.get("place")) == "inbox" else "page"
     context = {**_card_context(request, found, place=place), "act": act}
@@ -229,22 +231,34 @@ def _decide(request: HttpRequest, approval_id: str, act: _Act) -> HttpResponseBa
     if act is APPROVE and card and card.is_critical and form.cleaned_data["confirmation"] != found.action:
         return _form(request, context, form, problem=f"Type {found.action} to approve.", status=422)
     try:
-        outcome = decide(
-            found.id,
-            revision=form.cleaned_data["revision"],
-            digest=form.cleaned_data["digest"],
-            actor=request.user,
-            verdict=act.choice,
-            reason=form.cleaned_data["reason"],
-            via=Via.BROWSER,
-            authenticated_by="password",
-        )
+        outcome = _say(request, found.id, act, form)
     except CORRECTABLE as refusal:
         return _form(request, context, form, problem=str(refusal), status=status_of(refusal))
     except Refusal as refusal:
         return _refused(request, found, place, refusal, form)
     messages.success(request, str(outcome) if outcome.is_repeated else act.done)
     return _shown_again(request, found, place)
+
+
+def _try_unseen(request: HttpRequest, approval_id: str, act: _Act) -> None:
+    """Somebody whom the request does not concern sent the form: refused where all are, which keeps that they tried."""
+    form = DecisionForm(request.POST)
+    if request.method == "POST" and form.is_valid():
+        with suppress(Refusal):
+            _say(request, approval_id, act, form)
+
+
+def _say(request: HttpRequest, approval_id: str, act: _Act, form: DecisionForm) -> Outcome:
+    return decide(
+        approval_id,
+        revision=form.cleaned_data["revision"],
+        digest=form.cleaned_data["digest"],
+        actor=request.user,
+        verdict=act.choice,
+        reason=form.cleaned_data["reason"],
+        via=Via.BROWSER,
+        authenticated_by="password",
+    )
 
 
 def _form(
@@ -262,7 +276,6 @@ def _refused(request: HttpRequest, found: Approval, place: str, refusal: Refusal
     """The request as it is now, with why the decision was not recorded, and with what was typed."""
     fresh = queries.find(request.user, found.id)
     if fresh is None:
-        refusal = UnknownApproval(found.id)
         return _no_approval(request, found.id)
     context = _card_context(request, fresh, place=place)
     context |= {"refusal": str(refusal), "unsent": form.cleaned_data["reason"]}

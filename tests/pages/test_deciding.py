@@ -268,3 +268,14 @@ def test_a_critical_action_asks_for_its_name_and_a_reason(scene: Scene, as_user:
     )
     scene.work()
     assert dropped == ["legacy_tokens"]
+
+
+@pytest.mark.parametrize("act", ["approve", "reject"])
+def test_a_stranger_s_attempt_is_refused_and_kept(scene: Scene, as_user: As, act: str) -> None:
+    """C20: one policy for all ways, and the refusal is in the record, also of somebody who may not even see it."""
+    approval = scene.start()
+    answer = post(as_user("sam"), approval, act, form_of(approval, reason="let me"))
+    assert answer.status_code == 403
+    assert status(approval) == "waiting"
+    entry = Entry.objects.get(approval=approval, kind="refused")
+    assert (entry.actor_name, entry.verdict, entry.via) == ("sam", act, "browser")
