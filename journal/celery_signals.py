@@ -6,7 +6,8 @@ from typing import Any
 
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
 
-from journal import worker
+from journal import registry, worker
+from journal.errors import AuthorsModuleBroken
 
 
 @worker_init.connect
@@ -14,6 +15,15 @@ def check_pool(sender: Any, **_: Any) -> None:
     """Only threads: a prefork child would hold runs under its parent's heartbeat, and its death go unseen."""
     if not sender.pool_cls.__module__.endswith(".thread"):
         raise SystemExit("signoff workers run with --pool=threads (see docs/engine.md)")
+
+
+@worker_init.connect
+def load_workflows(**_: Any) -> None:
+    """Before the worker says that it is ready. SystemExit, since Celery only logs other errors of a receiver."""
+    try:
+        registry.load_authors_modules()
+    except AuthorsModuleBroken as error:
+        raise SystemExit(str(error)) from None
 
 
 @worker_ready.connect

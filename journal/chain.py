@@ -37,9 +37,9 @@ def event_digest(
     return mac("event", previous, run_id, seq, *position, kind, name, args_digest, data_hash, moment)
 
 
-def seal(digest: bytes, seq: int) -> bytes:
-    """What the run's row keeps as its head."""
-    return mac("head", digest, seq)
+def seal(digest: bytes, seq: int, generation: int = 0, branch: int = 0) -> bytes:
+    """What the run's row keeps as its head. Covers the line of history that it is on: another would repeat effects."""
+    return mac("head", digest, seq, generation, branch)
 
 
 def _framed(part: Part) -> bytes:

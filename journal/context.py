@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -51,19 +52,22 @@ class StepInfo:
 
 
 _execution: ContextVar[Execution | None] = ContextVar("signoff_execution", default=None)
+_forbidden: ContextVar[bool] = ContextVar("signoff_forbidden", default=False)
 _step: ContextVar[tuple[StepInfo, RunInfo] | None] = ContextVar("signoff_step", default=None)
 
 
 def execution() -> Execution:
     """The execution whose frame this is. Raises NotInWorkflow elsewhere, inside a step too."""
     found = _execution.get()
-    if found is None or _step.get() is not None:
+    if found is None or _step.get() is not None or _forbidden.get():
         raise NotInWorkflow()
+    if found.thread != threading.get_ident():
+        raise NotInWorkflow("durable calls work only in the workflow's own thread")
     return found
 
 
 def in_workflow() -> bool:
-    """Whether this is a workflow's own frame."""
+    """Whether this is a workflow's own frame; also where a durable call in it is forbidden, or in another thread."""
     return _execution.get() is not None and _step.get() is None
 
 
@@ -95,6 +99,16 @@ def current_run() -> RunInfo:
     if step is not None:
         return step[1]
     return execution().info
+
+
+@contextmanager
+def forbidden() -> Iterator[None]:
+    """Inside, no step of the run's can be called, not even as a plain function."""
+    token = _forbidden.set(True)
+    try:
+        yield
+    finally:
+        _forbidden.reset(token)
 
 
 @contextmanager

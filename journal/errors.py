@@ -8,6 +8,7 @@
     ├── InWorkflow            a call that a workflow's body may not make
     ├── WaitTimeout           a wait came to the end of its time
     ├── StepFailed            a step failed with an error that cannot be built again
+    ├── TransactionLeftOpen   a step came back with a transaction open
     ├── KeyConflict           the key belongs to a run with another workflow or input
     ├── UnknownRun            there is no such run
     ├── UnknownWorkflow       no workflow of that name is loaded
@@ -15,6 +16,7 @@
     ├── RunFailed             runs.result of a run that did not complete
     ├── ResultTimeout         runs.result waited long enough; the run goes on
     ├── AlreadyRegistered     two functions claim one name
+    ├── AuthorsModuleBroken   a module that SIGNOFF_WORKFLOWS names does not load
     ├── Tampered              a stored row does not fit its digest
     └── LeaseLost             another worker holds the run now
 
@@ -68,6 +70,10 @@ class StepFailed(JournalError):
         self.type_name = type_name
 
 
+class TransactionLeftOpen(JournalError):
+    """The step left a transaction open; what it wrote in it is rolled back."""
+
+
 class KeyConflict(JournalError):
     """This key belongs to a run with another workflow or input."""
 
@@ -113,6 +119,15 @@ class ResultTimeout(JournalError):
 
 class AlreadyRegistered(JournalError):
     """Two functions claim one name."""
+
+
+class AuthorsModuleBroken(JournalError):
+    """A module that SIGNOFF_WORKFLOWS names does not load."""
+
+    def __init__(self, module: str, reason: str) -> None:
+        super().__init__(f"SIGNOFF_WORKFLOWS: module {module} does not load: {reason}")
+        self.module = module
+        self.reason = reason
 
 
 class Tampered(JournalError):

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import sys
 import traceback
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from journal import codec
-from journal.errors import StepFailed, Unstorable
+from journal.errors import StepFailed, Undecodable, Unstorable
+
+T = TypeVar("T")
 
 TRACEBACK_LIMIT = 20_000
 """Characters of a traceback that are kept, from its end."""
@@ -26,9 +29,9 @@ def record(error: BaseException) -> dict[str, Any]:
         "type": type(error).__name__,
         "class": f"{type(error).__module__}:{type(error).__qualname__}",
         "message": _message(error),
-        "args": _storable_args(error),
-        "data": _storable_attributes(error),
-        "traceback": "".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:],
+        "args": _safely(lambda: _storable_args(error), []),
+        "data": _safely(lambda: _storable_attributes(error), dict[str, Any]()),
+        "traceback": _safely(lambda: "".join(traceback.format_exception(error))[-TRACEBACK_LIMIT:], ""),
     }
     recorded["rebuilds"] = _build(recorded) is not None
     return recorded
@@ -48,14 +51,23 @@ def describe(recorded: dict[str, Any], path: str | None) -> dict[str, Any]:
 
 
 def _message(error: BaseException) -> str:
+    return str(_safely(lambda: str(error)[:DATA_LIMIT], "(its text cannot be read)"))
+
+
+def _safely(read: Callable[[], T], otherwise: T) -> T:
+    """Recording an error must not fail, whatever its class does when it is looked at."""
     try:
-        return str(error)[:DATA_LIMIT]
-    except Exception as broken:  # noqa: BLE001 - its __str__ is the author's
-        return f"(its text cannot be read: {type(broken).__name__})"
+        return read()
+    except BaseException:  # noqa: BLE001 - the author's __str__, properties and the like
+        return otherwise
 
 
 def _storable_args(error: BaseException) -> list[Any]:
-    return list(error.args) if _is_storable(list(error.args)) else [_message(error)]
+    if isinstance(error, OSError) and error.filename is not None:
+        args = [error.errno, error.strerror, str(error.filename)]  # `args` leaves the name out
+    else:
+        args = list(error.args)
+    return args if _is_storable(args) else [_message(error)]
 
 
 def _storable_attributes(error: BaseException) -> dict[str, Any]:
@@ -64,10 +76,13 @@ def _storable_attributes(error: BaseException) -> dict[str, Any]:
 
 
 def _is_storable(value: Any) -> bool:
+    """Whether it can be written, and read again."""
     try:
-        return len(codec.encode(value)) <= DATA_LIMIT
-    except Unstorable:
+        text = codec.encode(value)
+        codec.decode(text)
+    except (Unstorable, Undecodable):
         return False
+    return len(text) <= DATA_LIMIT
 
 
 def _find_class(recorded: dict[str, Any]) -> type[Exception] | None:
@@ -91,5 +106,5 @@ def _build(recorded: dict[str, Any]) -> Exception | None:
             built.args = tuple(args)
         vars(built).update(recorded["data"])
         return built if isinstance(built, Exception) and str(built) == recorded["message"] else None
-    except Exception:  # noqa: BLE001 - its class is the author's
+    except BaseException:  # noqa: BLE001 - its class is the author's
         return None

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
+
+from django.db import DatabaseError
 
 from journal import differences, exceptions
 from journal.context import RunInfo
@@ -17,11 +21,14 @@ from journal.models import Run
 from journal.perform import authorise, perform_step
 from journal.states import MessageKind
 from journal.steps import Step
-from journal.unwinding import Again, HandedBack, Lost, Mismatched, Unwinding
+from journal.unwinding import Again, Broken, Ended, HandedBack, Lost, Mismatched, Suspended, Unwinding
 from journal.workflows import Workflow
 from journal.writer import Draft, Plan, Writer
 
 T = TypeVar("T")
+
+STUCK_AFTER = 1_000
+"""How often a body may catch its unwinding and go on before it is taken to do so for ever."""
 
 
 class Holder(Protocol):
@@ -72,7 +79,15 @@ class Loaded:
 class Execution:
     """What the durable calls of one replay go through."""
 
-    def __init__(self, workflow: Workflow[..., Any], loaded: Loaded, holder: Holder) -> None:
+    def __init__(
+        self,
+        workflow: Workflow[..., Any],
+        loaded: Loaded,
+        holder: Holder,
+        *,
+        on_stuck: Callable[[Execution, Suspended], None],
+    ) -> None:
+        self.thread = threading.get_ident()
         self.workflow = workflow
         self.loaded = loaded
         self.info = loaded.info
@@ -84,6 +99,8 @@ class Execution:
         self._raised: list[tuple[BaseException, str]] = []
         self._counter = 0
         self._wrote = False
+        self._on_stuck = on_stuck
+        self._resumed = 0
         self.unwinding: Unwinding | None = None
 
     # ---- positions
@@ -132,7 +149,22 @@ class Execution:
 
     def resume_unwinding(self) -> None:
         if self.unwinding is not None:
+            self._resumed += 1
+            if self._resumed >= STUCK_AFTER:
+                self._be_stuck(self.unwinding)
             raise self.unwinding
+
+    def _be_stuck(self, leaving: Unwinding) -> None:
+        """A body that catches everything in a loop cannot be stopped; it must not hold up its run, nor a processor."""
+        if self._resumed == STUCK_AFTER and isinstance(leaving, Suspended):
+            self._on_stuck(self, leaving)
+        time.sleep(1)
+
+    def close(self) -> Unwinding | None:
+        """The body is through; from here on its frames can do nothing. How it was left, if not by its own end."""
+        leaving = self.unwinding
+        self.unwinding = leaving or Ended()
+        return leaving
 
     def block(self, reason: str, path: str, asked: Asked | None = None) -> Any:
         """Leaves because code and history do not fit."""
@@ -172,6 +204,8 @@ class Execution:
             self.writer.append(*drafts, takes=takes or (), inbox=inbox)
         except LeaseLost:
             self.unwind(Lost())
+        except DatabaseError as error:
+            self.unwind(Broken(f"{type(error).__name__}: {error}"))
         self._wrote = True
 
     def transact(self, decide: Callable[[Run], Plan[T]]) -> T:

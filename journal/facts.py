@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 from journal import context, statements
+from journal.errors import LeaseLost
 from journal.plaintext import checked, cleaned
+from journal.reconnecting import persistently
+
+log = logging.getLogger("journal.facts")
 
 
 def set_labels(**labels: str | int | bool) -> None:
@@ -32,10 +37,12 @@ def progress(text: str) -> None:
 
 
 def _update(assignment: str, value: str) -> None:
+    """For people's eyes: a database that is away for long costs the note, not the run."""
     if context.in_workflow() and (context.execution().replaying or context.execution().unwinding):
         return
     run = context.current_run()
-    statements.rows(
-        f"UPDATE journal_run SET {assignment} WHERE id = %s AND epoch = %s AND status = 'running'",  # noqa: S608
-        [value, run.id, run.epoch],
-    )
+    sql = f"UPDATE journal_run SET {assignment} WHERE id = %s AND epoch = %s AND status = 'running'"  # noqa: S608
+    try:
+        persistently(lambda: statements.rows(sql, [value, run.id, run.epoch]), f"noting on run {run.id}")
+    except LeaseLost as lost:
+        log.warning("not noted on run %s: %s", run.id, lost)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from django.db import DatabaseError
+
 from journal import codec, context, exceptions
 from journal.errors import LeaseLost, NotInWorkflow, Tampered
 from journal.history import Asked, PastEvent
@@ -14,7 +16,7 @@ from journal.hooks import Granted, Guard, GuardedCall, Pending, Refused
 from journal.models import Run
 from journal.states import EventKind, WaitKind
 from journal.steps import Step
-from journal.unwinding import Lost, Suspended
+from journal.unwinding import Broken, Lost, Suspended
 from journal.writer import Draft, OpenWait, Plan
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ def _requested(stop: Stop) -> tuple[str, datetime]:
         return known.read()["reference"], known.at
 
     def ask(run: Run) -> Plan[str]:
-        requested = stop.guard.request(stop.call(run))
+        with context.forbidden():  # a summary or a fact is words; a durable call in it would happen in here
+            requested = stop.guard.request(stop.call(run))
         data = {
             "reference": requested.reference,
             "detail": requested.detail,
@@ -137,6 +140,8 @@ def _transact(stop: Stop, decide: Any) -> Any:
         return stop.execution.transact(decide)
     except LeaseLost:
         return stop.execution.unwind(Lost())
+    except DatabaseError as error:
+        return stop.execution.unwind(Broken(f"{type(error).__name__}: {error}"))
     except Tampered as error:
         return stop.execution.block(str(error), stop.path)
 

@@ -66,7 +66,8 @@ class Site:
         last = self.events[-1]
         if last.kind in OUTCOMES:
             return last
-        if last.kind == EventKind.STEP_FAILED and last.read()["retry_at"] is None:
+        # Read without its classes: one of an exception's attributes may be gone, and that is not asked here.
+        if last.kind == EventKind.STEP_FAILED and codec.plain(last.data or "{}")["retry_at"] is None:
             return last
         return None
 

@@ -26,7 +26,7 @@ def load(run_id: str, epoch: int, holder: Holder) -> Loaded:
     if (held_epoch, status) != (epoch, "running"):
         raise LeaseLost()
     events = [past_event(found) for found in statements.rows(statements.LOAD_HISTORY, [run_id])]
-    if len(events) != seq or chain.seal(events[-1].digest, seq) != bytes(head):
+    if len(events) != seq or chain.seal(events[-1].digest, seq, generation, branch) != bytes(head):
         raise Tampered(f"the journal of run {run_id} does not end where its row says: verify_journal tells more")
     history = History(events, generation)
     if history.started is None or history.started.args is None:

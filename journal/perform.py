@@ -6,9 +6,8 @@ import functools
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from django.db import connection
-
 from journal import codec, context, exceptions
+from journal.connections import close_after_step, close_all
 from journal.errors import Undecodable
 from journal.guarding import Authority, Stop, await_grant, pass_guard
 from journal.history import Asked, PastEvent
@@ -23,11 +22,13 @@ if TYPE_CHECKING:
 
 def perform_step(execution: Execution, step: Step[..., Any], arguments: dict[str, Any]) -> Any:
     """What the workflow gets of the call: the recorded outcome, or that of executing it now."""
-    path = execution.position()
     asked = asked_step(step, arguments)
+    path = execution.position()
     site = execution.site(path, asked)
     if site is not None and site.outcome is not None:
         return settle(execution, step, site.outcome)
+    if site is not None and step.guard is None and site.last(EventKind.APPROVAL_REQUESTED) is not None:
+        execution.block("the code no longer asks for the approval that is recorded", path, asked)
     return start_step(execution, step, path, asked)
 
 
@@ -50,8 +51,9 @@ def start_step(execution: Execution, step: Step[..., Any], path: str, asked: Ask
         value = codec.decode(result, step.result_types)  # what a replay will see
     except BaseException as error:  # noqa: BLE001 - whatever a step raises is its outcome
         execution.resume_unwinding()  # it was no error of the step's: this worker stops, or has lost the run
-        outcome = _failure(execution, step, attempt, error)
-        execution.append(draft(EventKind.STEP_FAILED, data=codec.encode(outcome)))
+        data = codec.encode(_failure(execution, step, attempt, error))
+        execution.append(draft(EventKind.STEP_FAILED, data=data))
+        outcome = codec.decode(data)  # what a replay will see
         return _after_failure(execution, step, path, attempt, outcome)
     execution.append(draft(EventKind.STEP_COMPLETED, data=f'{{"result":{result}}}'))
     return value
@@ -60,8 +62,8 @@ def start_step(execution: Execution, step: Step[..., Any], path: str, asked: Ask
 def authorise(execution: Execution, step: Step[..., Any], arguments: dict[str, Any]) -> Authority[Any]:
     """Asks the step's guard for this call, and waits until it may start; it starts when the authority is used."""
     assert step.guard is not None
-    path = execution.position()
     asked = asked_step(step, arguments)
+    path = execution.position()
     site = execution.site(path, asked)
     refused = site.last(EventKind.STEP_REFUSED) if site else None
     if refused is not None and site is not None and site.last(EventKind.APPROVAL_GRANTED) is None:
@@ -99,11 +101,15 @@ def settle(execution: Execution, step: Step[..., Any], outcome: PastEvent) -> An
 def _call_outside(execution: Execution, step: Step[..., Any], text: str, info: context.StepInfo) -> Any:
     """The step's function, on decoded copies, with no connection, transaction or lock held meanwhile."""
     arguments = codec.decode(text, step.argument_types)
-    if not connection.in_atomic_block:
-        connection.close()
+    if any(rider.kind == EventKind.VALUE_DRAWN and rider.data for rider in execution.writer.riders):
+        # A time that was read and only rides along would be another one after a crash, under the same idempotency key.
+        execution.append()
+    close_all()
     execution.check_may_go_on()
     with context.entered_step(info, execution.info):
-        return step.execute(arguments)
+        result = step.execute(arguments)
+    close_after_step()
+    return result
 
 
 def _failure(execution: Execution, step: Step[..., Any], attempt: int, error: BaseException) -> dict[str, Any]:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 from journal.errors import LeaseLost
 
 T = TypeVar("T")
 log = logging.getLogger("journal.reconnecting")
 
+TRANSIENT = (OperationalError, InterfaceError, InternalError)
+"""What passes: a lost connection, a deadlock, a server that is read-only for the moment of a failover."""
 PATIENCE = 60.0
 """Seconds for which a lost database is waited for; after them the lease is taken to be lost."""
 
@@ -42,5 +44,5 @@ def persistently(action: Callable[[], T], what: str) -> T:
     while True:
         try:
             return action()
-        except (OperationalError, InterfaceError) as error:
+        except TRANSIENT as error:
             patience.wait(error)

@@ -6,6 +6,8 @@ import hashlib
 import importlib
 import inspect
 import sys
+import sysconfig
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -14,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from journal import chain
 from journal.codec import Types
-from journal.errors import AlreadyRegistered, UnknownWorkflow
+from journal.errors import AlreadyRegistered, AuthorsModuleBroken, JournalError, UnknownWorkflow
 
 if TYPE_CHECKING:
     from journal.steps import Step
@@ -70,18 +73,46 @@ def capabilities() -> list[str]:
 
 @cache
 def load_authors_modules() -> None:
-    """Imports the modules that SIGNOFF_WORKFLOWS names."""
+    """Imports the modules that SIGNOFF_WORKFLOWS names. Raises AuthorsModuleBroken, whatever is wrong with one."""
     for name in settings.SIGNOFF_WORKFLOWS:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is their code, which can raise anything
+            raise AuthorsModuleBroken(name, _what_broke(error)) from error
+
+
+def _what_broke(error: BaseException) -> str:
+    """One line: file:line in the authors' code as far as the error came from there, and the reason."""
+    reason = str(error) if isinstance(error, JournalError | SyntaxError) else f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError) and error.filename:
+        place, reason = f"{error.filename}:{error.lineno}: ", f"{type(error).__name__}: {error.msg}"
+    else:
+        theirs = [
+            f"{frame.f_code.co_filename}:{line}: "
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if _is_authors(frame.f_globals.get("__name__", ""), frame.f_code.co_filename)
+        ]
+        place = theirs[-1] if theirs else ""
+    return " ".join(f"{place}{reason}".split())
+
+
+def _is_authors(module: str, file_name: str) -> bool:
+    """Whether a person would look there: neither this engine, nor Python's library, nor an installed package."""
+    top = module.partition(".")[0]
+    if top in {name.partition(".")[0] for name in settings.SIGNOFF_WORKFLOWS}:
+        return True
+    installed = (sysconfig.get_path("purelib"), sysconfig.get_path("platlib"))
+    return top not in {"journal", "approvals"} | sys.stdlib_module_names and not file_name.startswith(installed)
 
 
 @cache
 def fingerprint() -> str:
     """Of the authors' code in this process: a short digest over the sources of the packages it comes from.
 
-    Coarse on purpose: what a workflow does may change in any module that it calls."""
+    Coarse on purpose: what a workflow does may change in any module that it calls. The chain's key counts too: runs
+    that a worker with a wrong one has blocked are tried again by a worker with the right one."""
     load_authors_modules()
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(chain.mac("fingerprint"))
     for name, path in sorted(_author_files().items()):
         digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:12]

@@ -14,7 +14,7 @@ from journal.loading import load
 from journal.models import Message, Run
 from journal.reconnecting import persistently
 from journal.states import EventKind, RunStatus
-from journal.unwinding import Again, HandedBack, Lost, Mismatched, Suspended, Unwinding
+from journal.unwinding import Again, Broken, HandedBack, Lost, Mismatched, Suspended, Unwinding
 from journal.writer import Draft, InboxGrew, Plan
 
 log = logging.getLogger("journal.runner")
@@ -42,12 +42,15 @@ def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
         _block_unread(run_id, epoch, holder, str(error))
         return False
     workflow = registry.workflow_named(loaded.info.workflow, loaded.info.version)
-    execution = Execution(workflow, loaded, holder)
+    execution = Execution(workflow, loaded, holder, on_stuck=_put_to_sleep)
     leaving = _run_body(execution)
     if isinstance(leaving, Suspended):
         return _suspend(execution, leaving)
     if isinstance(leaving, Mismatched):
         _block(execution, leaving.difference)
+    elif isinstance(leaving, Broken):
+        log.error("run %s is blocked: %s", run_id, leaving)
+        _block_unread(run_id, epoch, holder, f"the engine could not write: {leaving}")
     elif isinstance(leaving, HandedBack):
         hand_back(run_id, epoch)
     elif isinstance(leaving, Again):
@@ -59,21 +62,23 @@ def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
 
 def _run_body(execution: Execution) -> Unwinding | None:
     """Runs the workflow's function; None if the run has ended with it."""
+    try:
+        arguments = execution.workflow.read_input(execution.loaded.input_text)
+    except Undecodable as unreadable:
+        return Mismatched({"reason": f"the input cannot be read: {unreadable}", "path": ""})
     result: Any = None
     error: BaseException | None = None
-    try:
-        with entered_execution(execution):
-            result = execution.workflow.call_with(execution.loaded.input_text)
-    except Undecodable as unreadable:
-        if execution.unwinding is None:
-            return Mismatched({"reason": f"the input cannot be read: {unreadable}", "path": ""})
-        error = unreadable
-    except BaseException as raised:  # noqa: BLE001 - whatever a body raises is its end
-        error = raised
-    if execution.unwinding is not None:
-        if error is not execution.unwinding:
-            _report_swallowed(execution, execution.unwinding)
-        return execution.unwinding
+    with entered_execution(execution):
+        try:
+            result = execution.workflow.run(arguments)
+        except BaseException as raised:  # noqa: BLE001 - whatever a body raises is its end
+            error = raised
+        leaving = execution.close()
+        if leaving is not None and error is not leaving:
+            _report_swallowed(execution, leaving)
+        _clear_frames(error, leaving)
+    if leaving is not None:
+        return leaving
     early = execution.ends_early("fails" if error else "returns", error.__traceback__ if error else None)
     if early is not None:
         return early
@@ -84,6 +89,20 @@ def _run_body(execution: Execution) -> Unwinding | None:
     return None
 
 
+def _clear_frames(*errors: BaseException | None) -> None:
+    """Ends the frames of the body, while it is still this run's: a generator that one of them holds would otherwise be
+    closed by the collector in the middle of another run, and what stands in its `finally` happen there."""
+    seen: set[int] = set()
+    waiting = list(errors)
+    while waiting:
+        error = waiting.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        waiting += [error.__context__, error.__cause__]
+
+
 def _report_swallowed(execution: Execution, unwinding: Unwinding) -> None:
     """A bare `except:` or a `finally` with return caught the suspension; it holds all the same."""
     frames = list(traceback.extract_tb(unwinding.__traceback__))
@@ -92,6 +111,14 @@ def _report_swallowed(execution: Execution, unwinding: Unwinding) -> None:
         "workflow %s swallowed its suspension at %s: catch Exception, not everything (run %s)",
         execution.workflow.code, where, execution.info.id,
     )  # fmt: skip
+
+
+def _put_to_sleep(execution: Execution, suspended: Suspended) -> None:
+    """The body swallows its suspension in a loop that never ends: the run sleeps all the same, this thread is lost."""
+    frames = traceback.extract_tb(suspended.__traceback__)
+    where = f"{frames[0].filename}:{frames[0].lineno}" if frames else "an unknown line"
+    log.error("workflow %s swallows its suspension for ever at %s; a slot is lost", execution.workflow.code, where)
+    _suspend(execution, suspended)
 
 
 def _suspend(execution: Execution, suspended: Suspended) -> bool:

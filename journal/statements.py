@@ -113,6 +113,8 @@ WITH due AS (
     SELECT r.id FROM journal_run r
     WHERE r.status = 'waiting' AND r.id IN (
         SELECT w.run_id FROM journal_wait w
+        -- Only of runs that still wait: a woken one keeps its rows until it is claimed, which may be never.
+        JOIN journal_run waiting ON waiting.id = w.run_id AND waiting.status = 'waiting'
         WHERE w.due_at <= journal_clock() AND NOT w.kind = ANY(%(hooked)s) ORDER BY w.due_at LIMIT 200)
     ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED
 )

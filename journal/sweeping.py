@@ -22,8 +22,9 @@ WHERE w.due_at <= journal_clock() AND w.kind = ANY(%s) ORDER BY w.due_at LIMIT 5
 RELEASE_FORGOTTEN = """
 UPDATE journal_run SET status = 'ready', worker_id = NULL, state_at = journal_clock(),
        claim_at = journal_claim_at(priority, true)
-WHERE worker_id = %s AND status = 'running' AND NOT id = ANY(%s)
-  AND claimed_at < journal_clock() - interval '10 seconds'
+WHERE worker_id = %s AND status = 'running' AND claimed_at < journal_clock() - interval '10 seconds'
+  AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[], %s::int[]) AS held(id, epoch)
+                  WHERE held.id = journal_run.id AND held.epoch = journal_run.epoch)
 RETURNING id
 """
 
@@ -49,7 +50,9 @@ def unblock(capabilities: list[str], fingerprint: str) -> None:
         bells.ring()
 
 
-def release_forgotten(worker_id: int, held: list[str]) -> None:
-    for (run_id,) in statements.rows(RELEASE_FORGOTTEN, [worker_id, held]):
+def release_forgotten(worker_id: int, held: list[tuple[str, int]]) -> None:
+    """Frees what the worker was leased and does not hold; `held` has the run and the epoch of each of its claims."""
+    ids, epochs = [run_id for run_id, _ in held], [epoch for _, epoch in held]
+    for (run_id,) in statements.rows(RELEASE_FORGOTTEN, [worker_id, ids, epochs]):
         log.warning("run %s was leased to this worker, which does not know it; it is ready again", run_id)
         bells.ring()

@@ -33,6 +33,14 @@ class Again(Unwinding):
     """From the top once more: in replay-every-step mode each durable call is followed by a replay."""
 
 
+class Ended(Unwinding):
+    """The body is through: what is left of its frames does nothing any more."""
+
+
+class Broken(Unwinding):
+    """The engine's own write failed for good; the author's code must not take that for its step's error."""
+
+
 class Mismatched(Unwinding):
     """The code asks for something else than the journal holds."""
 

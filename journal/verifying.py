@@ -56,7 +56,7 @@ def _chain(run: Run, events: list[PastEvent]) -> Iterator[str]:
         previous = event.digest
     if run.seq != len(events):
         yield f"the run has {len(events)} events, its row says {run.seq}"
-    elif not events or chain.seal(previous, run.seq) != bytes(run.head):
+    elif not events or chain.seal(previous, run.seq, run.generation, run.branch) != bytes(run.head):
         yield "the run's head does not fit its last event"
 
 

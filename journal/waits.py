@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from journal import codec, context
@@ -10,23 +10,39 @@ from journal.errors import Undecodable, WaitTimeout
 from journal.execution import Execution, InboxMessage
 from journal.history import Asked, PastEvent
 from journal.loading import load_inbox
+from journal.plaintext import checked
 from journal.retries import Seconds, seconds
 from journal.states import CallKind, EventKind, MessageKind, WaitKind
 from journal.unwinding import Suspended
 from journal.writer import Draft, InboxGrew, OpenWait
 
+LONGEST_WAIT = 1_000 * 366 * 24 * 3600.0
+FIRST, LAST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""In every time zone a date that can be written."""
+
 
 def sleep(duration: Seconds) -> None:
     """Waits for `duration` (seconds or timedelta) on the database's clock."""
+    length = _length(duration)
     execution = context.execution()
-    _sleep(execution, lambda: execution.writer.anchor.now() + timedelta(seconds=seconds(duration)))
+    _sleep(execution, lambda: execution.writer.anchor.now() + length)
 
 
 def sleep_until(moment: datetime) -> None:
     """Waits until `moment`, an aware datetime, on the database's clock."""
     if moment.utcoffset() is None:
         raise ValueError("sleep_until takes a datetime with a time zone")
+    if not FIRST <= moment <= LAST:
+        raise ValueError("sleep_until takes a time between the years 1 and 9999")
     _sleep(context.execution(), lambda: moment)
+
+
+def _length(duration: Seconds) -> timedelta:
+    """Checked before a position is taken: an error that the body catches must leave no trace in the history."""
+    length = seconds(duration)
+    if not -LONGEST_WAIT <= length <= LONGEST_WAIT:  # NaN fits neither
+        raise ValueError("a wait is at most 1,000 years long")
+    return timedelta(seconds=length)
 
 
 def _sleep(execution: Execution, until: Any) -> None:
@@ -53,6 +69,8 @@ def wait_for_signal(name: str, *, timeout: Seconds | None = None) -> Any:
 
     Raises WaitTimeout if none has arrived within `timeout` (seconds or timedelta) from here. What counts is
     when the signal arrived, not when a worker had time to look."""
+    checked(name, "a signal's name")
+    length = None if timeout is None else _length(timeout)
     execution = context.execution()
     path = execution.position()
     site = execution.site(path, Asked(CallKind.SIGNAL, name))
@@ -62,7 +80,7 @@ def wait_for_signal(name: str, *, timeout: Seconds | None = None) -> Any:
     opened: list[Draft] = []
     if site is None:
         since = execution.writer.anchor.now()
-        until = None if timeout is None else since + timedelta(seconds=seconds(timeout))
+        until = None if length is None else since + length
         opened = [Draft(EventKind.SIGNAL_AWAITED, path, name, data=codec.encode({"until": until}))]
     else:
         since, until = site.first.at, site.first.read()["until"]

@@ -12,9 +12,10 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from django.db import DatabaseError, InterfaceError, close_old_connections, connection
+from django.db import DatabaseError, InterfaceError, connection
 
 from journal import bells, leases, registry, statements, sweeping
+from journal.connections import close_all
 from journal.errors import LeaseLost
 from journal.models import Worker
 from journal.runner import execute_claimed
@@ -56,7 +57,8 @@ class LocalWorker:
         self._capabilities = registry.capabilities()
         self._submit = submit
         self._slots = threading.BoundedSemaphore(slots)
-        self._held: set[str] = set()
+        # With the epoch: a run that was suspended here may be claimed again here before its old thread is through.
+        self._held: set[tuple[str, int]] = set()
         self._is_alone = False
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -114,20 +116,19 @@ class LocalWorker:
             log.warning("the database cannot be asked for work: %s", error)
         finally:
             self._slots.release()
-            connection.close()
+            close_all()
 
     def _execute_next(self) -> bool:
         claim = self._claim()
         if claim is None:
             return False
-        run_id, epoch = claim
         try:
             if not self._is_alone:
                 self._share_the_work()
-            execute_claimed(run_id, epoch, self)
+            execute_claimed(*claim, self)
         finally:
             with self._lock:
-                self._held.discard(run_id)
+                self._held.discard(claim)
                 self._is_alone = False
         return True
 
@@ -149,7 +150,7 @@ class LocalWorker:
             if not claim:
                 return None
             run_id, epoch, self._is_alone = claim[0]
-            self._held.add(run_id)
+            self._held.add((run_id, epoch))
             return run_id, epoch
 
     def _share_the_work(self) -> None:
@@ -183,8 +184,7 @@ class LocalWorker:
             except Exception:
                 log.exception("the sweep failed; it goes on")
             finally:
-                close_old_connections()
-                connection.close()
+                close_all()
 
 
 class _Heart:

@@ -55,10 +55,14 @@ class Workflow(Generic[P, R]):
             raise TypeError(f"{self.name}: {error}") from None
         return codec.encode(dict(bound.arguments), name="input")
 
-    def call_with(self, input_text: str) -> R:
-        """Runs the body on a stored input."""
+    def read_input(self, input_text: str) -> inspect.BoundArguments:
+        """A stored input, to run the body on. Raises Undecodable."""
         bound = inspect.BoundArguments(self.signature, codec.decode(input_text, self.argument_types))
         bound.apply_defaults()
+        return bound
+
+    def run(self, bound: inspect.BoundArguments) -> R:
+        """Runs the body."""
         return self.fn(*bound.args, **bound.kwargs)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import transaction
 
 from journal import chain, codec, statements
 from journal.clock import Anchor
@@ -16,7 +16,7 @@ from journal.errors import LeaseLost
 from journal.locking import lock_run
 from journal.models import Run
 from journal.plaintext import cleaned, cleaned_all
-from journal.reconnecting import Patience
+from journal.reconnecting import TRANSIENT, Patience
 from journal.states import EventKind, WaitKind
 
 T = TypeVar("T")
@@ -155,6 +155,9 @@ class Writer:
         if (run.epoch, run.seq, run.status) != (self.epoch, self.seq, "running"):
             raise LeaseLost()
 
+    def _seal(self, built: _Built) -> bytes:
+        return chain.seal(built.digest, built.seq, self.generation, self.branch)
+
     def _build(self, drafts: Sequence[Draft]) -> _Built:
         built = _Built([], self.digest, self.seq)
         for draft in [*self.riders, *drafts]:
@@ -166,7 +169,7 @@ class Writer:
     ) -> None:
         condition = "" if inbox is None else " AND inbox_count = %s"
         fence = statements.FENCE.format(changes=change.sql, condition=condition)
-        params: list[Any] = [len(built.rows), chain.seal(built.digest, built.seq), *change.params]
+        params: list[Any] = [len(built.rows), self._seal(built), *change.params]
         params += [self.run_id, self.epoch, self.seq, *([] if inbox is None else [inbox])]
         params += [list(built.payloads), list(built.payloads.values())]
         more = ""
@@ -198,6 +201,8 @@ class Writer:
 
     def _persist(self, attempt: Callable[[], None], built: _Built | Callable[[], _Built]) -> None:
         """Runs `attempt` until it is known to be committed; a connection that falls is not a failure."""
+        if transaction.get_connection().in_atomic_block:
+            raise RuntimeError("the journal is never written inside somebody else's transaction")
         patience = Patience(f"writing to run {self.run_id}")
         unsure = False
         while True:
@@ -207,7 +212,7 @@ class Writer:
                 unsure = False
                 attempt()
                 break
-            except (OperationalError, InterfaceError) as error:
+            except TRANSIENT as error:
                 unsure = True
                 patience.wait(error)
         written = built() if callable(built) else built
@@ -222,7 +227,7 @@ class Writer:
             if not found or found[0][0] != self.epoch:
                 raise LeaseLost()
             _epoch, seq, head, status = found[0]
-        if built.rows and seq == built.seq and bytes(head) == chain.seal(built.digest, built.seq):
+        if built.rows and seq == built.seq and bytes(head) == self._seal(built):
             return True
         if seq != self.seq or status != "running":
             raise LeaseLost()

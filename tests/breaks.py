@@ -21,6 +21,7 @@ def _engine(name: str, file: str, old: str, new: str, *tests: str) -> Break:
 RACES = "test_races.py::test_"
 REPLAY = "test_replay.py::test_"
 MISMATCH = "test_mismatch.py::test_"
+HOSTILE = "test_hostile_authors.py::test_"
 
 ENGINE = [
     _engine(
@@ -70,7 +71,7 @@ ENGINE = [
     ),
     _engine(
         "an unknown commit is simply repeated", "writer.py",
-        "bytes(head) == chain.seal(built.digest, built.seq):", "bytes(head) == b'':",
+        "bytes(head) == self._seal(built):", "bytes(head) == b'':",
         RACES + "an_append_whose_commit_is_unknown_is_looked_up_before_it_is_repeated",
     ),
     _engine(
@@ -151,7 +152,7 @@ ENGINE = [
     ),
     _engine(
         "the head is the last digest", "chain.py",
-        'return mac("head", digest, seq)', "return digest",
+        'return mac("head", digest, seq, generation, branch)', "return digest",
         "test_verifying.py::test_a_deleted_event_also_the_last_with_the_row_put_back",
     ),
     _engine(
@@ -173,5 +174,51 @@ ENGINE = [
         "the grace does not count from the server's start", "leases.py",
         "(greatest(session_lost_at, pg_postmaster_start_time()) <", "(session_lost_at <",
         "test_leases.py::test_after_a_restart_of_the_server_nobody_is_dead_yet",
+    ),
+    _engine(
+        "a step may leave a transaction open", "perform.py",
+        "    close_after_step()\n    return result\n", "    return result\n",
+        HOSTILE + "a_step_that_leaves_a_transaction_open_fails_and_the_thread_works_on",
+    ),
+    _engine(
+        "the line of history is not sealed", "chain.py",
+        'return mac("head", digest, seq, generation, branch)', 'return mac("head", digest, seq)',
+        HOSTILE + "the_line_of_history_is_under_the_seal",
+    ),
+    _engine(
+        "code that no longer asks goes on", "perform.py",
+        "if site is not None and step.guard is None and site.last(",
+        "if site is None and step.guard is None and site.last(",
+        HOSTILE + "code_that_no_longer_asks_for_an_approval_blocks_and_executes_nothing",
+    ),
+    _engine(
+        "woken runs fill the window of what is due", "statements.py",
+        "ON waiting.id = w.run_id AND waiting.status = 'waiting'", "ON waiting.id = w.run_id",
+        HOSTILE + "woken_runs_that_nobody_can_claim_stop_no_timer",
+    ),
+    _engine(
+        "claims are held by their run", "sweeping.py",
+        "WHERE held.id = journal_run.id AND held.epoch = journal_run.epoch)", "WHERE held.id = journal_run.id)",
+        HOSTILE + "a_claim_is_forgotten_by_its_epoch_not_by_its_run",
+    ),
+    _engine(
+        "the body's frames live on", "runner.py",
+        "        _clear_frames(error, leaving)\n", "",
+        HOSTILE + "a_generator_that_is_left_open_does_nothing_in_another_run",
+    ),
+    _engine(
+        "a time only rides along", "perform.py",
+        "if any(rider.kind == EventKind.VALUE_DRAWN", "if any(rider.kind == EventKind.TIMER_FIRED",
+        HOSTILE + "a_time_that_was_read_is_written_before_a_step_goes_outside",
+    ),
+    _engine(
+        "the engine's own errors are the step's", "execution.py",
+        '            self.unwind(Broken(f"{type(error).__name__}: {error}"))\n', "            raise\n",
+        HOSTILE + "an_error_of_the_engine_s_own_write_is_not_the_step_s_error",
+    ),
+    _engine(
+        "neighbours are blamed", "statements.py",
+        "CASE WHEN %(grade)s::text IS NOT NULL AND is_alone THEN 1", "CASE WHEN %(grade)s::text IS NOT NULL THEN 1",
+        "test_poison.py::test_a_neighbour_in_the_same_worker_is_never_blocked",
     ),
 ]  # fmt: skip

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import OperationalError
 
+from approvals.management.commands import decide as decide_command
 from approvals.models import Approval
 from journal import runs
 from tests.approvals.scene import Scene
@@ -21,8 +23,9 @@ def command(scene: Scene, settings: Any, monkeypatch: pytest.MonkeyPatch) -> Any
     """Calls a command: its standard output and, if it was refused, the line that ends it with an error."""
     settings.SIGNOFF_COMMAND_DECISIONS = True
 
-    def call(*args: str, text: str = "") -> tuple[str, str]:
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    def call(*args: str, text: str | bytes = "") -> tuple[str, str]:
+        given = text if isinstance(text, bytes) else text.encode()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), encoding="utf-8"))
         out = io.StringIO()
         try:
             call_command(*args, stdout=out)
@@ -201,6 +204,76 @@ def test_what_is_not_exactly_a_decision_is_not_taken_for_one(scene: Scene, comma
     approval.refresh_from_db()
     assert (approval.status, approval.count) == ("waiting", 1)
     assert command("decide", "-", "--json", text="")[0] == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b'{"id": "0000-0000-00\\u0000", "revision": 1, "verdict": "approve", "as": "mara"}',
+        b'{"id": "0000-0000-00\\ud800", "revision": 1, "verdict": "approve", "as": "mara"}',
+        b'{"id": "ID", "revision": 1, "verdict": "approve", "as": "ma\\u0000ra"}',
+        b'{"id": "ID", "revision": 1, "verdict": "approve", "as": "ma\\udc80ra"}',
+        b'{"id": "ID", "revision": 1, "verdict": "app\\ud800rove", "as": "mara"}',
+        b'{"id": "ID", "revision": ' + b"9" * 5000 + b', "verdict": "approve", "as": "mara"}',
+        b"[" * 100_000,
+        b'{"id": ' + b"[" * 100_000,
+        b'{"id": "ID", "revision": 1, "verdict": "approve", "as": "mar\xff"}',
+        b"\xff\xfe",
+        b"\x00",
+    ],
+    ids=lambda bad: bad[:60].decode("ascii", "replace"),
+)
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_line_that_cannot_be_read_hides_no_other_ones_outcome(
+    scene: Scene, command: Any, bad: bytes, as_json: bool
+) -> None:
+    """What was committed is always reported, and what comes after is decided all the same."""
+    first, odd, last = scene.start(), scene.start(), scene.start()
+    good = [
+        json.dumps({"id": one.id, "revision": 1, "verdict": "approve", "as": "mara"}).encode() for one in (first, last)
+    ]
+    text = b"\n".join([good[0], bad.replace(b"ID", odd.id.encode()), good[1]])
+    out, error = command("decide", "-", *(["--json"] if as_json else []), text=text)
+    if as_json:
+        assert [one["ok"] for one in json.loads(out)] == [True, False, True]
+    else:
+        assert out.startswith(f"{first.id}: Approved.\n")
+        assert out.endswith(f"{last.id}: Approved.\n")
+        assert out.encode()
+    assert error.startswith("1 of 3 decisions were refused; the first: ")
+    assert error.encode()
+    assert {one.status for one in Approval.objects.exclude(pk=odd.id)} == {"approved"}
+    assert Approval.objects.get(pk=odd.id).status == "waiting"
+
+
+def test_what_breaks_down_halfway_reports_what_was_decided(
+    scene: Scene, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second, third = scene.start(), scene.start(), scene.start()
+    really = decide_command.decide
+
+    def breaks(approval_id: str, **said: Any) -> Any:
+        if approval_id == second.id:
+            raise OperationalError("the server closed the connection")
+        return really(approval_id, **said)
+
+    monkeypatch.setattr(decide_command, "decide", breaks)
+    text = lines(*({"id": one.id, "revision": 1, "verdict": "approve", "as": "mara"} for one in (first, second, third)))
+    out, error = command("decide", "-", "--json", text=text)
+    assert [(one["ok"], one.get("error")) for one in json.loads(out)] == [
+        (True, None),
+        (False, "broken_off"),
+        (True, None),
+    ]
+    assert error.startswith("1 of 3 decisions were refused; the first: ")
+
+
+def test_one_decision_with_odd_arguments_is_refused_in_one_line(scene: Scene, command: Any) -> None:
+    approval = scene.start()
+    for approval_id, name in ((approval.id, "ma\0ra"), (approval.id, "ma\udcffra"), ("\udcff", "mara"), ("\0", "mara")):
+        _, error = command("decide", approval_id, "approve", "--revision", "1", "--as", name)
+        assert "cannot be stored" in error
+        assert error.encode()
 
 
 def test_hundreds_are_decided_quickly(scene: Scene, command: Any) -> None:

@@ -58,6 +58,13 @@ def test_the_same_decision_again_is_quietly_the_same(scene: Scene) -> None:
     assert Message.objects.filter(run=approval.run_id).count() == 1
 
 
+def test_no_reason_is_an_empty_one(scene: Scene) -> None:
+    first, second = scene.start(), scene.start()
+    assert scene.decide(first, "mara", reason=None).status == "approved"
+    with pytest.raises(ReasonRequired):
+        scene.decide(second, "mara", "reject", reason=None)
+
+
 def test_changing_one_s_mind_after_the_verdict_is_answered_with_the_verdict(scene: Scene) -> None:
     approval = scene.start()
     scene.decide(approval, "mara")

@@ -163,3 +163,27 @@ def test_plain_is_for_people_and_needs_no_classes() -> None:
         "order": {"lines": [{"code": "A", "amount": "1.10"}], "note": None, "tags": []},
         "nan": "NaN", "big": 10**30, "pair": [1, 2],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({1: Decimal(90000), "1": Decimal(5)}, [[1, "90000"], ["1", "5"]]),
+        ({1: "a", 2: "b"}, [[1, "a"], [2, "b"]]),
+        ({None: 1, "null": 2}, [[None, 1], ["null", 2]]),
+        ({Decimal(1): 1, "1": 2}, [["1", 1], ["1", 2]]),
+        ({date(2026, 1, 2): 1, "2026-01-02": 2}, [["2026-01-02", 1], ["2026-01-02", 2]]),
+        ({date(2026, 1, 2): 1}, [["2026-01-02", 1]]),
+        ({(1, 2): {3: 4}}, [[[1, 2], [[3, 4]]]]),
+        ({"\ud800": 1, "a": 2}, {"\ud800": 1, "a": 2}),
+        ({"$": 1, "a": 2}, {"$": 1, "a": 2}),
+    ],
+)
+def test_plain_keeps_every_entry_of_a_dict(value: dict[Any, Any], shown: Any) -> None:
+    """A dict with a key that is no text comes as pairs: two keys never become one."""
+    assert codec.plain_value(value) == shown
+
+
+@given(st.dictionaries(hashable, st.integers(), max_size=5))
+def test_plain_loses_no_entry_whatever_the_keys_are(value: dict[Any, int]) -> None:
+    assert len(codec.plain_value(value)) == len(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 from html import unescape
@@ -109,6 +110,51 @@ def test_each_field_is_shown_with_its_type() -> None:
     assert shown["lines"].columns == ("code", "price")
     assert shown["lines"].rows == (("D", "27.50"), ("M", "1.00"))
     assert shown["when"].text == "2026-01-01T00:00:00+00:00"
+
+
+def test_a_dict_shows_every_entry_whatever_its_keys_are() -> None:
+    """AUTHORITY 3: two keys that read alike are two entries."""
+    shown = dict(display.fields_of(codec.encode({"amounts": {1: Decimal("90000"), "1": Decimal("5")}})))["amounts"]
+    assert shown.rule == "2 fields"
+    assert '[1, "90000"]' in shown.text
+    assert '["1", "5"]' in shown.text
+
+
+def test_a_table_puts_each_value_under_its_own_name() -> None:
+    """AUTHORITY 3: like records may hold their fields in another order."""
+    lines = [{"code": "D", "price": "1"}, {"price": "2", "code": "M"}]
+    shown = dict(display.fields_of(codec.encode({"lines": lines})))["lines"]
+    assert shown.columns == ("code", "price")
+    assert shown.rows == (("D", "1"), ("M", "2"))
+
+
+@pytest.mark.parametrize("value", [timedelta(days=3, microseconds=1), [timedelta(1)], {"a": timedelta(1)}])
+def test_a_length_of_time_can_be_shown(value: object) -> None:
+    assert display.shown(json.loads(codec.encode(value))).text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "z" * 60_000 + "END",
+        [0] * 20_000 + ["END"],
+        {"rows": [[[[number]]] for number in range(5_000)], "last": "END"},
+        {str(number): number for number in range(4_000)} | {"last": "END"},
+        {number: number for number in range(4_000)} | {"last": "END"},
+    ],
+)
+def test_with_room_for_it_a_value_is_shown_to_its_end(value: object) -> None:
+    """AUTHORITY 3: what a person is asked to approve, they can read on the page."""
+    stored = codec.encode({"value": value})
+    assert len(stored) <= display.WHOLE_LIMIT
+    for whole in (
+        display.fields_of(stored, display.WHOLE_LIMIT)[0][1],
+        display.preview(stored, limit=display.WHOLE_LIMIT),
+    ):
+        assert not whole.is_cut
+        assert "END" in whole.text
+        assert len(whole.text) <= display.WHOLE_LIMIT
+    assert display.fields_of(stored)[0][1].is_cut
 
 
 @pytest.mark.parametrize("size", [10, 100_000])

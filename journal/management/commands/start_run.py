@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from argparse import ArgumentParser
 from typing import Any
 
@@ -9,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import CommandError
 
 from journal import registry, runs
-from journal.commands import JsonCommand, read_json
+from journal.commands import JsonCommand, read_json, terminal
 from journal.describing import describe_run
 from journal.errors import JournalError
 from journal.models import Run
@@ -46,11 +47,22 @@ class Command(JsonCommand):
         except (JournalError, TypeError) as error:
             raise CommandError(str(error)) from None
         if options["wait"]:
+            self.stderr.write(f"waiting for run {run.id}")  # whoever is interrupted knows where to look
             _wait(run.id)
         row = Run.objects.get(pk=run.id)
-        self.answer(describe_run(row), f"run {row.pk} of {row.code} is {row.status}")
+        described = describe_run(row)
+        self.answer(described, _text(described, f"run {row.pk} of {row.code} is {row.status}"))
         if options["wait"] and row.status != "completed":
             raise SystemExit(1)
+
+
+def _text(run: dict[str, Any], line: str) -> str:
+    """The line, and how the run ended if it has."""
+    if run["status"] == "completed":
+        return f"{line}\n{terminal(json.dumps(run['result'], ensure_ascii=False))}"
+    if run["error"]:
+        return f"{line}\n{terminal('{type}: {message}'.format_map(run['error']))}"
+    return line
 
 
 def _user(name: str | None) -> Any:
