@@ -28,10 +28,14 @@ def execute_claimed(run_id: str, epoch: int, holder: Holder) -> None:
         while _replay(run_id, epoch, holder):
             pass  # its inbox grew while it was going to sleep: look again
     except LeaseLost:
-        log.info("run %s is held by another worker now; this one lets go of it", run_id)
+        _let_go(run_id)
     except Exception as error:
         log.exception("the engine failed on run %s; the run is blocked", run_id)
         _block_unread(run_id, epoch, holder, f"the engine failed: {type(error).__name__}: {error}")
+
+
+def _let_go(run_id: str) -> None:
+    log.warning("run %s is held by another worker now; this one lets go of it", run_id)
 
 
 def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
@@ -48,6 +52,8 @@ def _replay(run_id: str, epoch: int, holder: Holder) -> bool:
         return _suspend(execution, leaving)
     if isinstance(leaving, Mismatched):
         _block(execution, leaving.difference)
+    elif isinstance(leaving, Lost):
+        _let_go(run_id)
     elif isinstance(leaving, Broken):
         log.error("run %s is blocked: %s", run_id, leaving)
         _block_unread(run_id, epoch, holder, f"the engine could not write: {leaving}")

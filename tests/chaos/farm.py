@@ -35,6 +35,10 @@ class Farm:
     def kill(self, pid: int) -> None:
         """`kill -9`, reaped by its parent."""
         os.kill(pid, signal.SIGKILL)
+        self.reap(pid)
+
+    def reap(self, pid: int) -> None:
+        """Takes leave of one that is dead."""
         self._ask(f"reap {pid}")
         self.pids.remove(pid)
 

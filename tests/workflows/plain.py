@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
 import time
+from dataclasses import dataclass
 
 from journal import Retry, current_step, now, runs, sleep, step, uuid4, wait_for_signal, workflow
 from tests.workflows.returns_slow import hold
@@ -88,3 +91,40 @@ def start_another(gates: str) -> str:
 @workflow
 def starts(gates: str) -> str:
     return start_another(gates)
+
+
+@dataclass
+class SlowToRead:
+    """A result that can be held still while the engine encodes it: after the step returned, before its event."""
+
+    gates: str
+
+    def __getattribute__(self, name: str) -> object:
+        value = object.__getattribute__(self, name)
+        if name == "gates":
+            hold(str(value), "encoded", waits=True)
+        return value
+
+
+@step
+def returns_slowly(gates: str) -> SlowToRead:
+    hold(gates, "returns", waits=False)
+    return SlowToRead(gates)
+
+
+@workflow
+def held_after_its_step(gates: str) -> str:
+    returns_slowly(gates)
+    return mark(gates, "after")
+
+
+@step
+def kills_its_worker(gates: str) -> None:
+    """Poison: the process is gone, and nothing was said."""
+    hold(gates, "poison", waits=False)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@workflow
+def poison(gates: str) -> None:
+    kills_its_worker(gates)
