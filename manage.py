@@ -6,11 +6,14 @@ from __future__ import annotations
 import os
 import sys
 
-from django.core.exceptions import ImproperlyConfigured
-from django.core.management import execute_from_command_line
-from django.db import OperationalError
+try:
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
-from config import database
+    from config import database
+except ModuleNotFoundError as error:
+    sys.exit(f"this Python has no module {error.name}: run `make install` and use .venv/bin/python")
 
 
 def main() -> None:

@@ -32,6 +32,7 @@ class Account:
     name: str
     password: str
     groups: tuple[str, ...]
+    role: str
 
 
 def seed_people() -> list[Account]:
@@ -44,7 +45,7 @@ def seed_people() -> list[Account]:
         if not get_user_model()._default_manager.filter(username=name).exists():
             user = add_person(name, groups=groups, role=role, password=passwords[name])
             user.groups.add(Group.objects.get_or_create(name=DEMO_GROUP)[0])
-    return [Account(name, passwords[name], groups) for name, groups, _ in PEOPLE]
+    return [Account(name, passwords[name], groups, role) for name, groups, role in PEOPLE]
 
 
 def _passwords(path: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ from celery import Celery
 from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from config.checks import require_sound_settings
 from config.leash import follow_supervisor
@@ -40,7 +41,11 @@ def _say_ready(**_: Any) -> None:
 
 @worker_init.connect
 def _begin(**_: Any) -> None:
-    require_sound_settings()
+    try:
+        require_sound_settings()
+    except ImproperlyConfigured as error:
+        # Celery only logs what else a receiver raises, and goes on.
+        raise SystemExit(f"settings: {error}") from None
     # Connected only now, hence called last: when the engine's own receiver has been through.
     worker_ready.connect(_say_ready)
     follow_supervisor()

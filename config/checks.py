@@ -12,6 +12,9 @@ from django.core.checks import CheckMessage, Error, register, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from psycopg import IsolationLevel
 
+from journal import registry
+from journal.errors import AuthorsModuleBroken
+
 SHORTEST_KEY = 32  # characters
 LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -95,4 +98,13 @@ def test_modes() -> Iterator[CheckMessage]:
         yield Error("SIGNOFF_REPLAY_EVERY_STEP is for tests: it replays a run at each of its steps", id="signoff.E012")
 
 
-IDS = (*(f"signoff.E{number:03d}" for number in range(1, 13)), "signoff.W001")
+@_check
+def workflows() -> Iterator[CheckMessage]:
+    """What the authors wrote can be loaded: without it no run would find its code."""
+    try:
+        registry.load_authors_modules()
+    except AuthorsModuleBroken as error:
+        yield Error(str(error), id="signoff.E013")
+
+
+IDS = (*(f"signoff.E{number:03d}" for number in range(1, 14)), "signoff.W001")

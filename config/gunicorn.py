@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+from gunicorn.errors import AppImportError  # type: ignore[import-untyped]
+
 from config.leash import follow_supervisor
 from config.logs import logging_settings
 
@@ -25,3 +28,11 @@ logconfig_dict["loggers"]["gunicorn.error"] = {"handlers": ["stderr"], "level": 
 def on_starting(server: Any) -> None:
     """In gunicorn's own process, which ends its workers."""
     follow_supervisor()
+
+
+def post_fork(server: Any, worker: Any) -> None:
+    """Loads config.wsgi, which the worker keeps. gunicorn prints an AppImportError as one line, and ends."""
+    try:
+        worker.app.wsgi()
+    except ImproperlyConfigured as error:
+        raise AppImportError(f"settings: {error}") from error

@@ -77,7 +77,7 @@ def load_authors_modules() -> None:
     for name in settings.SIGNOFF_WORKFLOWS:
         try:
             importlib.import_module(name)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is their code, which can raise anything
+        except (Exception, SystemExit) as error:
             raise AuthorsModuleBroken(name, _what_broke(error)) from error
 
 

@@ -156,7 +156,8 @@ def _about(run: Fields, wait: Fields | None) -> tuple[str, str, datetime | None]
         where = f"Step {run['error_path']}" if run["error_path"] else "The workflow itself"
         return where, f"{run['error_type']}: {run['error_message']}", None
     if status == RunStatus.BLOCKED:
-        return f"Step {run['difference_path']}", f"Code differs: {run['difference']}", None
+        where = f"Step {run['difference_path']}" if run["difference_path"] else "The run itself"
+        return where, run["difference"] or "", None
     if status == RunStatus.READY:
         return "Nobody took it yet", run["progress"], None
     return run["progress"], "", None

@@ -14,9 +14,10 @@ from django.db.models import F, Func, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Left, Substr
 
 from journal import display
+from journal.describing import waiting_for
 from journal.marks import WAIT_ORDER, Mark, run_mark
-from journal.models import Event, Payload, Run, Wait
-from journal.states import ENDED, EventKind
+from journal.models import Event, Message, Payload, Run, Wait
+from journal.states import ENDED, EventKind, MessageKind, RunStatus, WaitKind
 
 EVENTS_PAGE = 40
 WAITS_SHOWN = 20
@@ -63,7 +64,11 @@ def title_of(run: Run) -> str:
 
 
 def open_waits(run: Run) -> list[Wait]:
-    """What it waits for, the most telling first."""
+    """What it waits for, the most telling first.
+
+    The rows of a run that was woken stay until a worker claims it: it does not wait for them any more."""
+    if run.status != RunStatus.WAITING:
+        return []
     rank = {str(kind): at for at, kind in enumerate(WAIT_ORDER)}
     waits = list(Wait.objects.filter(run=run).order_by("since", "path")[:WAITS_SHOWN])
     return sorted(waits, key=lambda wait: rank.get(wait.kind, len(rank)))
@@ -73,9 +78,39 @@ def mark_of(run: Run, waits: list[Wait]) -> Mark:
     return run_mark(run.status, waits[0].kind if waits else None)
 
 
+def no_worker(run: Run) -> str:
+    """Why nobody takes a run that is ready, or nothing."""
+    missing = waiting_for(run) if run.status == RunStatus.READY else []
+    return str(missing[0]["detail"]) if missing else ""
+
+
+def answers(run: Run, now: datetime) -> dict[str, datetime]:
+    """When that came which a woken run waited for, by path: nobody has taken it yet."""
+    if run.status == RunStatus.WAITING or is_ended(run):
+        return {}
+    came: dict[str, datetime] = {}
+    names: dict[str, datetime] = {}
+    messages = Message.objects.filter(run=run, taken_seq=None, fate=None, arrived_at__isnull=False).order_by("id")
+    for kind, name, generation, branch, path, at in messages.values_list(
+        "kind", "name", "generation", "branch", "path", "arrived_at"
+    )[:WAITS_SHOWN]:
+        if at is not None and kind == MessageKind.SIGNAL:
+            names.setdefault(name, at)
+        elif at is not None and path is not None and (generation, branch) == (run.generation, run.branch):
+            came.setdefault(path, at)
+    for wait in Wait.objects.filter(run=run)[:WAITS_SHOWN]:
+        if wait.kind == WaitKind.SIGNAL and wait.name in names:
+            came.setdefault(wait.path, names[wait.name])
+        elif wait.due_at is not None and wait.due_at <= now:
+            came.setdefault(wait.path, wait.due_at)
+    return came
+
+
 def version_of(run: Run) -> str:
-    """Changes whenever the page would: each event, each change of state, each word of progress."""
-    return f"{run.seq}.{run.epoch}.{run.status}.{run.inbox_count}.{run.state_at.timestamp()}.{run.progress}"
+    """Changes whenever the page would: each event, each change of state, each word of progress, and whether there
+    is a worker for it."""
+    changes = f"{run.seq}.{run.epoch}.{run.status}.{run.inbox_count}.{run.state_at.timestamp()}"
+    return f"{changes}.{no_worker(run)}.{run.progress}"
 
 
 def is_ended(run: Run) -> bool:
@@ -162,14 +197,19 @@ _STEP_MARKS = {
     EventKind.STEP_REFUSED: Mark("cancelled", "Not started"),
     EventKind.STEP_STARTED: Mark("running", "Started", "is-blue"),
     EventKind.APPROVAL_REQUESTED: Mark("person", "Waits for a person", "is-amber"),
+    EventKind.APPROVAL_GRANTED: Mark("completed", "Approved", "is-green"),
     EventKind.TIMER_SET: Mark("clock", "Waits for time"),
     EventKind.SIGNAL_AWAITED: Mark("clock", "Waits for a signal"),
     EventKind.SIGNAL_TIMED_OUT: Mark("clock", "Timed out"),
 }
 
+_ANSWERED = Mark("worker", "Answered, waits for a worker")
 
-def step_pane(run: Run, path: str) -> StepPane | None:
-    """What happened at one position of the run's current line, or None if nothing has."""
+
+def step_pane(run: Run, path: str, *, is_answered: bool) -> StepPane | None:
+    """What happened at one position of the run's current line, or None if nothing has.
+
+    `is_answered`: what it waited for has come, and no worker has taken it yet."""
     place = Q(run=run, generation=run.generation, branch=run.branch, path=path)
     events = _with_heads(Event.objects.filter(place)).order_by("-seq")[:ATTEMPTS_SHOWN]
     found = list(events)[::-1]
@@ -181,7 +221,7 @@ def step_pane(run: Run, path: str) -> StepPane | None:
     return StepPane(
         path=path,
         name=found[0]["name"],
-        mark=_STEP_MARKS.get(last["kind"], Mark("completed", "Done", "is-green")),
+        mark=_ANSWERED if is_answered else _STEP_MARKS.get(last["kind"], Mark("completed", "Done", "is-green")),
         attempts=[_attempt(event) for event in found],
         input=_body(with_args, "args") if with_args else None,
         output=_body(outcome, "data") if outcome and last["kind"] != EventKind.APPROVAL_REQUESTED else None,

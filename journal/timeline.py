@@ -27,6 +27,7 @@ _NARROWEST = 0.35
 _RETRY_AT = re.compile(r'"retry_at":\{"\$":"datetime","v":"([^"]+)"')
 
 _ENDS_WAIT = {
+    EventKind.APPROVAL_GRANTED,
     EventKind.STEP_STARTED,
     EventKind.STEP_REFUSED,
     EventKind.TIMER_FIRED,
@@ -107,8 +108,10 @@ class Timeline:
     """Older lanes are not drawn."""
 
 
-def timeline_of(run: Run, now: datetime) -> Timeline | None:
-    """The run's current line, from its newest events, in one query; None before anything happened."""
+def timeline_of(run: Run, now: datetime, answers: Mapping[str, datetime]) -> Timeline | None:
+    """The run's current line, from its newest events, in one query; None before anything happened.
+
+    `answers`: when that came which a wait is still open for in the history, by path; its bar ends there."""
     events = list(
         Event.objects.filter(run=run, generation=run.generation, branch=run.branch)
         .exclude(kind=EventKind.VALUE_DRAWN)
@@ -120,16 +123,18 @@ def timeline_of(run: Run, now: datetime) -> Timeline | None:
     events = events[EVENTS_DRAWN - 1 :: -1] if is_cut else events[::-1]
     if not events:
         return None
-    lanes = _lanes(events, run.ended_at or now, is_open=run.ended_at is None)
+    lanes = _lanes(events, run.ended_at or now, answers, is_open=run.ended_at is None)
     is_cut = is_cut or len(lanes) > LANES_DRAWN
     return _drawn(lanes[-LANES_DRAWN:], now, is_cut)
 
 
-def _lanes(events: Sequence[Mapping[str, Any]], now: datetime, *, is_open: bool) -> list[Lane]:
+def _lanes(
+    events: Sequence[Mapping[str, Any]], now: datetime, answers: Mapping[str, datetime], *, is_open: bool
+) -> list[Lane]:
     drawer = _Drawer(events[0]["at"])
     for event in events:
         drawer.take(event)
-    drawer.finish(now, is_open=is_open)
+    drawer.finish(now, answers, is_open=is_open)
     return [lane for lane in drawer.lanes.values() if lane.bars]
 
 
@@ -175,11 +180,12 @@ class _Drawer:
             if found:
                 self.due[path] = datetime.fromisoformat(found[1])
 
-    def finish(self, now: datetime, *, is_open: bool) -> None:
+    def finish(self, now: datetime, answers: Mapping[str, datetime], *, is_open: bool) -> None:
         for path, begin in self.started.items():
             self.lanes[path].bars.append(Bar(begin, max(begin, now), "effect", is_open))
-        for bar in self.open.values():
-            bar.end, bar.is_open = max(bar.start, now), is_open
+        for path, bar in self.open.items():
+            bar.end = max(bar.start, answers.get(path, now))
+            bar.is_open = is_open and path not in answers
 
 
 def _drawn(lanes: list[Lane], now: datetime, is_cut: bool) -> Timeline | None:
@@ -237,12 +243,16 @@ def _spans(bars: list[Bar]) -> list[_Span]:
 
 
 def _scale(spans: list[_Span]) -> tuple[Callable[[datetime], float], list[Band]]:
-    """Where a moment stands, in per cent: work in proportion, each long idle stretch a band of one width."""
+    """Where a moment stands, in per cent: work in proportion, each long idle stretch a band of one width.
+
+    A band is twice as wide as any stretch of work that took less time: a longer bar has to mean more time."""
     idle = sum(span.idle for span in spans)
-    band = min(12.0, 60.0 / idle) if idle else 0.0
+    worked = sum((span.length for span in spans if not span.idle), timedelta()) or timedelta(microseconds=1)
+    briefest = min((span.length for span in spans if span.idle), default=timedelta())
+    widest = max((2 * span.length / worked for span in spans if not span.idle and span.length <= briefest), default=0.0)
+    band = max(min(12.0, 60.0 / idle), 100 * widest / (1 + idle * widest)) if idle else 0.0
     if idle == len(spans):
         band = 100.0 / idle
-    worked = sum((span.length for span in spans if not span.idle), timedelta()) or timedelta(microseconds=1)
     weights = [band if span.idle else max(1.0, (100 - band * idle) * (span.length / worked)) for span in spans]
     total = sum(weights) or 1.0
     edges = [0.0]

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from journal import run_list, run_page, timeline
 from journal.access import visible
 from journal.ids import parse_id
+from journal.marks import blockage
 from journal.models import Run
 from journal.signing_in import signed_in
 from journal.states import RunStatus
@@ -35,7 +36,9 @@ def runs(request: HttpRequest) -> HttpResponse:
 @never_cache
 @signed_in
 def runs_live(request: HttpRequest) -> HttpResponse:
-    """The list's fragment, if it has changed since `seen`."""
+    """The list's fragment, if it has changed since `seen`; for `part=nav` the navigation, with today's counts."""
+    if request.GET.get("part") == "nav":
+        return render(request, "parts/nav.html")
     context = _list_context(request)
     if request.GET.get("seen") == context["version"]:
         return HttpResponse(status=NOTHING_NEW)
@@ -115,11 +118,13 @@ def _find(request: HttpRequest, run_id: str) -> tuple[Run | None, HttpResponse]:
 
 
 def _run_context(request: HttpRequest, found: Run) -> dict[str, Any]:
+    now = timezone.now()
     waits = run_page.open_waits(found)
+    answers = run_page.answers(found, now)
     before = _number(request.GET.get("before"))
     path = request.GET.get("step", "")[:80]
     events, older = run_page.events_page(found, before)
-    pane = run_page.step_pane(found, path) if path else None
+    pane = run_page.step_pane(found, path, is_answered=path in answers) if path else None
     stored_input, result = run_page.run_bodies(found) if pane is None else (None, None)
     return {
         "section": "runs",
@@ -127,6 +132,7 @@ def _run_context(request: HttpRequest, found: Run) -> dict[str, Any]:
         "title": run_page.title_of(found),
         "mark": run_page.mark_of(found, waits),
         "waits": waits,
+        "no_worker": run_page.no_worker(found),
         "events": events,
         "older": older,
         "before": before,
@@ -134,9 +140,9 @@ def _run_context(request: HttpRequest, found: Run) -> dict[str, Any]:
         "path": path if pane else "",
         "input": stored_input,
         "result": result,
-        "timeline": timeline.timeline_of(found, timezone.now()),
+        "timeline": timeline.timeline_of(found, now, answers),
         "is_ended": run_page.is_ended(found),
-        "is_blocked": found.status == RunStatus.BLOCKED,
+        "blockage": blockage(found.blocked or {}) if found.status == RunStatus.BLOCKED else None,
         "is_failed": found.status == RunStatus.FAILED,
         "version": _digest(run_page.version_of(found)),
         "runs_url": reverse("runs"),

@@ -59,6 +59,24 @@
     if (event.target.closest("[data-connection-retry]")) look();
   });
 
+  // ---- the counts in the navigation: those of a fresh page, put in place so that focus and an open menu stay
+
+  function recount(html) {
+    const fresh = new DOMParser().parseFromString(html, "text/html").querySelectorAll(".nav .count");
+    const shown = document.querySelectorAll(".nav .count");
+    if (fresh.length !== shown.length) return;
+    shown.forEach((count, at) => {
+      if (count.textContent !== fresh[at].textContent) count.textContent = fresh[at].textContent;
+    });
+  }
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const { elt, successful, xhr } = event.detail;
+    if (!successful || !elt.matches("[data-poll]")) return;
+    if (elt.matches("[data-counts]")) recount(xhr.responseText);
+    // Another poll found something new: the counts may have moved with it.
+    else if (xhr.status === 200) body.dispatchEvent(new CustomEvent("signoff:moved"));
+  });
+
   // ---- after each swap
 
   // Said to those who cannot see it, when it has changed and not before.

@@ -6,10 +6,12 @@ import ast
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from kombu.transport import TRANSPORT_ALIASES
 
 from config.home import BASE_DIR
 
@@ -34,6 +36,57 @@ def test_everything_asked_for_is_pinned(name: str) -> None:
     wanted = re.findall(r"^([a-z][a-z-]*)", (REQUIREMENTS / f"{name}.in").read_text(encoding="utf-8"), re.MULTILINE)
     pinned = re.findall(r"^([a-z0-9-]+)==", (REQUIREMENTS / f"{name}.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(wanted) <= set(pinned)
+
+
+IMPORT_WITH_ONLY = """
+import importlib, sys
+from importlib.metadata import packages_distributions
+module, pinned = sys.argv[1], set(sys.argv[2:])
+theirs = {top: {name.lower().replace("_", "-").replace(".", "-") for name in names}
+          for top, names in packages_distributions().items()}
+class OnlyThePinned:
+    def find_spec(self, name, path=None, target=None):
+        if name in theirs and not theirs[name] & pinned:
+            raise ModuleNotFoundError(f"{name} is of {theirs[name]}, which base.txt does not list", name=name)
+sys.meta_path.insert(0, OnlyThePinned())
+importlib.import_module(module)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["redis", "rediss", "amqp", "pgmq"])
+def test_each_broker_works_with_what_base_txt_lists(scheme: str) -> None:
+    pinned = re.findall(r"^([a-z0-9-]+)==", (REQUIREMENTS / "base.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    module = TRANSPORT_ALIASES[scheme].partition(":")[0]
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORT_WITH_ONLY, module, *pinned], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_documented_broker_is_among_those_tried() -> None:
+    table = (BASE_DIR / "docs" / "settings.md").read_text(encoding="utf-8")
+    (row,) = re.findall(r"^\| `SIGNOFF_BROKER_URL` .*$", table, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)://", row)) == {"redis", "amqp", "pgmq"}
+
+
+def test_manage_py_without_the_requirements_gives_one_clear_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-S", "manage.py", "check"], cwd=BASE_DIR, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    said = "this Python has no module django: run `make install` and use .venv/bin/python"
+    assert done.stderr.splitlines() == [said]
+
+
+def test_the_commands_of_the_documents_use_the_python_of_make_install() -> None:
+    pages = [BASE_DIR / "README.md", *(BASE_DIR / "docs").glob("*.md")]
+    bare = [
+        (page.name, line)
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.match(r"(\$ )?python\S* ", line)
+    ]
+    assert bare == []
 
 
 def test_what_runs_is_pinned_alike_for_running_and_testing() -> None:

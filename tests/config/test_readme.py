@@ -24,12 +24,12 @@ def test_the_workflow_runs_with_the_commands_beside_it(service: Service, tmp_pat
     service.env |= {"SIGNOFF_WORKFLOWS": "shop,agents.examples.returns", "PYTHONPATH": str(tmp_path)}
     for person in ("clerk", "mara", "support-lead"):
         service.json("add_person", person, "--groups", "finance")
-    start, *_, decide, show = [
+    start, waiting, decide, show = [
         shlex.split(line)[3:] for line in block("console", "start_run").splitlines() if "manage.py" in line
     ]
     service.start_worker()
     run = service.json(*start)
-    approval = wait_for(lambda: service.json("list_approvals"), 20, "the approval")[0]
+    approval = wait_for(lambda: service.json(*waiting), 20, "the approval")[0]
     assert approval["run_id"] == run["id"]
     service.json(*[approval["id"] if word == "ID" else word for word in decide])
 

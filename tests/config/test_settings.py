@@ -76,6 +76,7 @@ def test_production_refuses_to_make_up_a_key(tmp_path: Path, name: str) -> None:
         ({"SIGNOFF_BROKER_URL": "memory://"}, "signoff.E009"),
         ({"SIGNOFF_BASE_URL": "signoff.example.org"}, "signoff.E010"),
         ({"SIGNOFF_BASE_URL": "http://signoff.example.org"}, "signoff.E011"),
+        ({"SIGNOFF_WORKFLOWS": "no_such_shop"}, "signoff.E013"),
         ({"SIGNOFF_PREPARED_STATEMENTS": "0"}, "signoff.W001"),
     ],
 )

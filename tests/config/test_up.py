@@ -28,14 +28,14 @@ STARTED: list[Up] = []  # by the test at hand
 class Up:
     """A running `manage.py up` in `home`."""
 
-    def __init__(self, home: Path, *options: str) -> None:
+    def __init__(self, home: Path, *options: str, **env: str) -> None:
         self.home = home
         self.log = home.parent / f"up-{len(list(home.parent.glob('up-*')))}.log"
         with self.log.open("wb") as log:
             self.popen = subprocess.Popen(
                 [sys.executable, "manage.py", "up", *options],
                 cwd=BASE_DIR,
-                env=machine.environment(SIGNOFF_HOME=str(home)),
+                env=machine.environment(SIGNOFF_HOME=str(home), **env),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -96,7 +96,9 @@ def test_the_demo_serves_and_stops_cleanly(home: Path) -> None:
     up = Up(home, "--demo", "--workers", "1")
     url = up.until(r"^Signoff is at (http://127\.0\.0\.1:\d+)$").group(1)
     accounts = re.findall(r"^sign in: (\S+) (\S+) \((.*)\)$", up.output(), re.MULTILINE)
-    assert len(accounts) >= 2
+    for_what = {name: words for name, _, words in accounts}
+    assert len(for_what) == len(accounts) >= 2
+    assert (for_what["mara"], for_what["olga"]) == ("finance", "operator")
     with urllib.request.urlopen(f"{url}/sign-in/", timeout=10) as answer:
         assert answer.status == 200
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -194,6 +196,25 @@ def test_a_port_that_is_asked_for_and_busy_is_an_error(home: Path) -> None:
         up = Up(home, "--port", str(port))
         assert up.popen.wait(40) == 1
     assert f"CommandError: port {port} is in use" in up.output()
+    assert not EmbeddedPostgres(home).is_running()
+
+
+@pytest.mark.parametrize("port", ["0", "-1", "65536", "99999"])
+def test_a_port_that_is_none_is_an_error(home: Path, port: str) -> None:
+    up = Up(home, f"--port={port}")
+    assert up.popen.wait(40) == 1
+    assert up.output().splitlines() == ["CommandError: --port must be from 1 to 65535"]
+
+
+def test_workflows_that_do_not_load_start_nothing(home: Path, tmp_path: Path) -> None:
+    shop = tmp_path / "broken_shop.py"
+    shop.write_text("import journal\n1 / 0\n", encoding="utf-8")
+    up = Up(home, SIGNOFF_WORKFLOWS="broken_shop", PYTHONPATH=str(tmp_path))
+    assert up.popen.wait(40) == 1
+    reason = f"module broken_shop does not load: {shop}:2: ZeroDivisionError: division by zero"
+    said = [line for line in up.output().splitlines() if not line.startswith("up ")]
+    assert said == [f"settings: signoff.E013: SIGNOFF_WORKFLOWS: {reason}"]
+    assert "started" not in up.output()
     assert not EmbeddedPostgres(home).is_running()
 
 

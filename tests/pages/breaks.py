@@ -26,6 +26,11 @@ PAGES = [
         "size.py::test_a_large_run_has_a_small_page",
     ),
     _page(
+        "what a page cuts can be approved on it", "approvals/extent.py",
+        "    if length > WHOLE_LIMIT:\n        return False\n", "    if length > 0:\n        return True\n",
+        "shown_whole.py::test_beyond_it_the_browser_can_only_reject",
+    ),
+    _page(
         "times have no zone", "journal/times.py",
         ' + " UTC"', "",
         "display.py::test_times_name_their_zone_and_day",

@@ -1,8 +1,9 @@
-"""manage.py list_approvals: the requests, the most urgent first."""
+"""manage.py list_approvals: the requests; what waits with the most urgent first, all others the newest first."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from datetime import UTC
 from typing import Any
 
 from approvals.models import Approval
@@ -12,22 +13,29 @@ from journal.commands import JsonCommand, terminal
 
 
 class Command(JsonCommand):
-    help = "List approval requests, the most urgent first."
+    help = "List approval requests, the newest first; with --status waiting the most urgent first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         super().add_arguments(parser)
         parser.add_argument("--status", choices=[str(status) for status in Status], help="only those")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        approvals = by_deadline(Approval.objects.all())
-        if options["status"]:
-            approvals = approvals.filter(status=options["status"])
-        found = [describe(approval) for approval in with_votes(approvals)]
-        self.answer(found, "\n".join(terminal(_line(one)) for one in found) or "none")
+        status = options["status"]
+        approvals = Approval.objects.order_by("-created_at", "-id")
+        if status:
+            approvals = approvals.filter(status=status)
+        if status == Status.WAITING:
+            approvals = by_deadline(approvals)
+        found = list(with_votes(approvals))
+        self.answer([describe(approval) for approval in found], "\n".join(map(_line, found)) or "none")
 
 
-def _line(one: dict[str, Any]) -> str:
-    until = f"until {one['deadline_at']}" if one["deadline_at"] else "no deadline"
-    return (
-        f"{one['id']}  {one['status']:<13}  revision {one['revision']}  {one['action']}  run {one['run_id']}  {until}"
+def _line(approval: Approval) -> str:
+    """One line; times are UTC, to the minute."""
+    until = "no deadline"
+    if approval.deadline_at:
+        until = f"until {approval.deadline_at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+    return terminal(
+        f"{approval.id}  {approval.status:<13}  revision {approval.revision}  {until:<23}  "
+        f"run {approval.run_id}  {approval.action}: {approval.summary}"
     )

@@ -33,6 +33,7 @@ from journal import leases
 
 HOST = "127.0.0.1"
 FIRST_PORT, PORTS = 8000, 100
+LAST_PORT = 65535  # of TCP
 STOPS = {signal.SIGINT, signal.SIGTERM}
 
 
@@ -53,6 +54,8 @@ class Command(BaseCommand):
         """Runs until a signal."""
         if options["workers"] < 0:
             raise CommandError("--workers must be 0 or more")
+        if options["port"] is not None and not 1 <= options["port"] <= LAST_PORT:
+            raise CommandError(f"--port must be from 1 to {LAST_PORT}")
         # Until the supervisor listens, SIGTERM unwinds as Ctrl-C does.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:

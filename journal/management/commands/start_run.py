@@ -14,6 +14,8 @@ from journal.commands import JsonCommand, read_json, terminal
 from journal.describing import describe_run
 from journal.errors import JournalError
 from journal.models import Run
+from journal.plaintext import storable
+from journal.workflows import RESERVED
 
 
 class Command(JsonCommand):
@@ -39,12 +41,15 @@ class Command(JsonCommand):
         if not isinstance(given, dict | list):
             raise CommandError("--input is a JSON object (keyword arguments) or array (positional ones)")
         args, kwargs = (given, {}) if isinstance(given, list) else ([], given)
+        foreign = set(kwargs) & set(RESERVED)
+        if foreign:
+            raise CommandError(f"--input names what is no workflow's parameter: {', '.join(sorted(foreign))}")
         try:
             registry.load_authors_modules()
             workflow = registry.workflow_named(options["name"])
             reserved = {"key": options["key"], "actor": _user(options["user"])}
             run = runs.start(workflow, *args, **kwargs, **reserved)
-        except (JournalError, TypeError) as error:
+        except (JournalError, TypeError, ValueError) as error:
             raise CommandError(str(error)) from None
         if options["wait"]:
             self.stderr.write(f"waiting for run {run.id}")  # whoever is interrupted knows where to look
@@ -68,7 +73,8 @@ def _text(run: dict[str, Any], line: str) -> str:
 def _user(name: str | None) -> Any:
     if name is None:
         return None
-    found = get_user_model()._default_manager.filter(username=name, is_active=True).first()
+    users = get_user_model()._default_manager
+    found = users.filter(username=name, is_active=True).first() if storable(name) else None
     if found is None:
         raise CommandError(f"there is no active user {name!r}; add_person adds one")
     return found
