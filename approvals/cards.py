@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from approvals.errors import NotShown
+from approvals.extent import fits_a_page
 from approvals.models import Approval, Entry
 from approvals.queries import Detail
 from approvals.record import Record
@@ -88,6 +90,8 @@ class Card:
     reason_required: bool
     history: list[Line]
     version: str
+    is_whole: bool
+    """Whether all of it is on the page. Else no page can approve it."""
 
     @property
     def is_open(self) -> bool:
@@ -96,6 +100,11 @@ class Card:
     @property
     def can_decide(self) -> bool:
         return self.is_open and self.standing.can
+
+    @property
+    def why_not_approved(self) -> str:
+        """Why somebody who can decide this cannot approve it on a page; "" if they can. decide() asks the same."""
+        return "" if self.is_whole else str(NotShown())
 
     @property
     def is_critical(self) -> bool:
@@ -113,16 +122,18 @@ def card_of(detail: Detail, user: Any) -> Card | None:
     if record is None:
         return None
     approval, revision = detail.approval, record.revision
-    fields = display.fields_of(revision.args)
-    misfits, facts, words = _facts(revision.facts)
+    is_whole = fits_a_page(revision)
+    limit = display.WHOLE_LIMIT if is_whole else display.INLINE_LIMIT
+    fields = display.fields_of(revision.args, limit)
+    misfits, facts, words = _facts(revision.facts, limit, is_whole=is_whole)
     return Card(
         approval=approval,
         mark=STATUS_MARKS[Status(approval.status)],
         risk=RISK_WORDS[Risk(approval.risk)],
         title=approval.summary,
-        whole_summary=None if revision.summary == approval.summary else display.shown(revision.summary),
+        whole_summary=None if revision.summary == approval.summary else display.shown(revision.summary, limit),
         fields=fields,
-        arguments=display.preview(revision.args),
+        arguments=display.preview(revision.args, limit=limit),
         digest=detail.digest,
         hidden=[(name, value.hidden) for name, value in fields if value.hidden],
         misfits=misfits,
@@ -133,6 +144,7 @@ def card_of(detail: Detail, user: Any) -> Card | None:
         reason_required=detail.policy.reason_required,
         history=_history(record),
         version=version_of(approval),
+        is_whole=is_whole,
     )
 
 
@@ -141,23 +153,27 @@ def version_of(approval: Approval) -> str:
     return f"{approval.count}.{approval.revision}.{approval.status}"
 
 
-def _facts(stored: str) -> tuple[list[str], list[tuple[str, display.Shown]], list[tuple[str, display.Shown]]]:
+def _facts(
+    stored: str, limit: int, *, is_whole: bool
+) -> tuple[list[str], list[tuple[str, display.Shown]], list[tuple[str, display.Shown]]]:
     """What does not fit; values; and free text, which may be a model's."""
     found = json.loads(stored)
     misfits: list[str] = []
     facts, words = [], []
-    for name, value in found.items() if "$" not in found else []:
+    for name, value in found.items() if "$" not in found else [("facts", found)]:
         if name == MISFITS:
-            misfits = _misfits(codec.plain(json.dumps(value)))
+            misfits = _misfits(codec.plain(json.dumps(value)), is_whole=is_whole)
         elif isinstance(value, str):
-            words.append((name, display.shown(value)))
+            words.append((name, display.shown(value, limit)))
         else:
-            facts.append((name, display.shown(value)))
+            facts.append((name, display.shown(value, limit)))
     return misfits, facts, words
 
 
-def _misfits(listed: Any) -> list[str]:
+def _misfits(listed: Any, *, is_whole: bool) -> list[str]:
     found = [str(item) for item in listed] if isinstance(listed, list) else [str(listed)]
+    if is_whole:
+        return found
     shown = [display.clipped(item, display.FOLD_ABOVE) for item in found[:_MISFITS]]
     return shown if len(found) <= _MISFITS else [*shown, f"and {len(found) - _MISFITS:,} more"]
 

@@ -25,6 +25,7 @@ from approvals.errors import (
     InRun,
     InTransaction,
     NotPermitted,
+    NotShown,
     ReasonRequired,
     ReasonTooLong,
     Refusal,
@@ -34,6 +35,7 @@ from approvals.errors import (
     Withdrawn,
     clock_time,
 )
+from approvals.extent import fits_a_page
 from approvals.models import Approval, Entry
 from approvals.record import Record, lock
 from approvals.standing import People, load_people, names_in, parties_of, standing_among
@@ -93,7 +95,7 @@ def decide(
     digest: str,
     actor: Any,
     verdict: str,
-    reason: str = "",
+    reason: str | None = "",
     via: str,
     authenticated_by: str = "",
 ) -> Outcome:
@@ -111,7 +113,9 @@ def decide(
         raise ValueError(f"nobody decides via {via!r}")
     if actor.pk is None:
         raise NotPermitted("You are not signed in.")
-    said = _Said(revision, digest.lower(), actor.pk, _choice(verdict), _reason(reason), Via(via), authenticated_by)
+    said = _Said(
+        revision, digest.lower(), actor.pk, _choice(verdict), _reason(reason or ""), Via(via), authenticated_by
+    )
     approval_id = approval if isinstance(approval, str) else approval.id
     answer = _persistently(parse_id(approval_id), said)
     if isinstance(answer, Refusal):
@@ -209,6 +213,8 @@ def _unfit(record: Record, said: _Said) -> Refusal | None:
     current = record.revision
     if said.revision != current.number or said.digest != bytes(current.digest).hex():
         return Superseded(revision=said.revision, current=current.number)
+    if said.choice == Choice.APPROVE and said.via != Via.COMMAND and not fits_a_page(current):
+        return NotShown()
     if said.reason:
         return None
     if said.choice == Choice.REJECT:

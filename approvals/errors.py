@@ -12,10 +12,12 @@
     │   ├── Withdrawn          nobody needs it any more; `why`
     │   ├── ReasonRequired     … and none was given
     │   ├── ReasonTooLong
+    │   ├── NotShown           more than a page shows, so no page can approve it
     │   ├── Altered            the request was changed from outside; nobody can decide it
     │   ├── InTransaction      decide owns its transaction
     │   ├── InRun              a run cannot decide
     │   ├── CommandsOff        the command is not allowed to decide here
+    │   ├── BrokenOff          nobody knows whether it was decided; say it again
     │   └── NotADecision       a line of `decide -` that cannot be read
     ├── NotApproved            raised in a workflow in place of the step
     │   ├── Rejected           `reason`, `by`
@@ -166,6 +168,12 @@ class ReasonTooLong(Refusal):
         self.limit = limit
 
 
+class NotShown(Refusal):
+    """This is too long to be shown whole, so no page approves it: read it all and decide by command, or reject it."""
+
+    code = "not_shown"
+
+
 class Altered(Refusal):
     """This request was changed from outside Signoff, so nobody can decide it. An operator has to look."""
 
@@ -188,6 +196,16 @@ class CommandsOff(Refusal):
     """Deciding by command is off here; SIGNOFF_COMMAND_DECISIONS=1 turns it on."""
 
     code = "commands_off"
+
+
+class BrokenOff(Refusal):
+    """Deciding broke off, and whether it was decided is not known. Saying the same again is harmless."""
+
+    code = "broken_off"
+
+    def __init__(self, error: Exception) -> None:
+        cause = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        super().__init__(f"Broken off ({cause}); whether it was decided is not known. Saying it again is harmless.")
 
 
 class NotADecision(Refusal):

@@ -26,6 +26,8 @@ MOST_COUNTED = 1000
 """Counts stop here; a badge that says 1,000 says "many"."""
 
 
+_KEPT = "_signoff_policies"
+
 # ---------------------------------------------------------------- who sees what
 
 
@@ -38,9 +40,14 @@ def groups_of(user: Any) -> list[str]:
 def _policies_for(user: Any) -> dict[int, list[str]]:
     """The policy versions that concern the user's groups, with their four eyes.
 
-    Looked up first: there are few, and lists that name them are read along an index instead of joined and sorted."""
-    concerned = PolicyVersion.objects.filter(groups__overlap=groups_of(user))
-    return dict(concerned.values_list("id", "spec__four_eyes"))
+    Looked up first: there are few, and lists that name them are read along an index instead of joined and sorted.
+    Kept with the user, whom each request loads anew: one page asks for them up to five times."""
+    kept: dict[int, list[str]] | None = getattr(user, _KEPT, None)
+    if kept is None:
+        concerned = PolicyVersion.objects.filter(groups__overlap=groups_of(user))
+        kept = dict(concerned.values_list("id", "spec__four_eyes"))
+        setattr(user, _KEPT, kept)
+    return kept
 
 
 def visible_to(user: Any) -> QuerySet[Approval]:

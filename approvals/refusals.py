@@ -15,6 +15,7 @@ STATUS: dict[type[errors.Refusal], int] = {
     errors.Withdrawn: 410,
     errors.ReasonRequired: 422,
     errors.ReasonTooLong: 422,
+    errors.NotShown: 422,
 }
 """The sentence is the refusal's own text."""
 

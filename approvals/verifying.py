@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.db import transaction
 
 from approvals import record
+from approvals.crosschecks import against_history, against_messages
 from approvals.models import Approval, Entry, Revision
 from approvals.states import EntryKind, Status
 from journal import codec
@@ -29,11 +30,16 @@ def _findings(run: Run) -> list[str]:
     approvals = Approval.objects.filter(run=run).select_related("policy").prefetch_related("entries", "revisions")
     found = {approval.id: approval for approval in approvals.order_by("created_at", "id")}
     findings = [line for approval in found.values() for line in _about(approval)]
-    return findings + list(_missing(run, found))
+    own = {approval.id: record.split(_entries(approval))[0] for approval in found.values()}
+    return [*findings, *_missing(run, found), *against_history(run, found, own), *against_messages(run, found, own)]
+
+
+def _entries(approval: Approval) -> list[Entry]:
+    return sorted(approval.entries.all(), key=lambda entry: entry.n)
 
 
 def _about(approval: Approval) -> Iterator[str]:
-    entries = sorted(approval.entries.all(), key=lambda entry: entry.n)
+    entries = _entries(approval)
     revisions = sorted(approval.revisions.all(), key=lambda revision: revision.number)
     current = next((revision for revision in revisions if revision.number == approval.revision), None)
     findings, own = record.examine(approval, current, entries)

@@ -378,7 +378,7 @@ def _flatten(found: dict[str, Any]) -> Any:
     if tag == "record":
         return {pair[0]: pair[1] for pair in value or []}
     if tag == "dict":
-        return {pair[0] if isinstance(pair[0], str) else json.dumps(pair[0]): pair[1] for pair in value or []}
+        return _flatten_pairs(value or [])
     if tag == "datetime":
         return _read_datetime(found).isoformat()
     if tag == "uuid":
@@ -390,3 +390,12 @@ def _flatten(found: dict[str, Any]) -> Any:
     if tag == "float":
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     return value
+
+
+def _flatten_pairs(pairs: list[list[Any]]) -> Any:
+    """An object, if its keys are text by now and differ; else the pairs, so that no entry hides another."""
+    if all(isinstance(key, str) for key, _ in pairs):
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+    return pairs

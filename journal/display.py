@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from journal import codec
 from journal.characters import count_hidden
+from journal.errors import Undecodable
 
 INLINE_LIMIT = 4000
 """The most characters of one value that a page shows; the rest is a download."""
+
+WHOLE_LIMIT = 64 * 1024
+"""What somebody is asked to agree to is shown to its end, up to so many characters of stored text."""
 
 FOLD_ABOVE = 400
 """Longer text is folded, and says how long it is."""
@@ -23,7 +28,7 @@ _READABLE = 16 * 1024
 """Longer structures are shown as they are stored: laying them out would take longer than anyone reads."""
 
 _COLUMNS = 8
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, RecursionError, Undecodable)
 """What reading a stored text that is not, or no longer, the codec's can end with."""
 
 
@@ -32,7 +37,7 @@ class Shown:
     """A value as a page shows it: its beginning, and what there is of it."""
 
     text: str
-    """Never longer than INLINE_LIMIT."""
+    """Never longer than the limit that was asked for."""
     kind: str
     """`text`, `amount`, `table`, `record`, `items`, `code`, or `nothing` for an empty value."""
     rule: str
@@ -59,48 +64,51 @@ class Shown:
         return self.text[:160]
 
 
-def fields_of(stored: str) -> list[tuple[str, Shown]]:
+def fields_of(stored: str, limit: int = INLINE_LIMIT) -> list[tuple[str, Shown]]:
     """The named values of a stored mapping, such as a step's arguments, in their order."""
     try:
         found = json.loads(stored)
+        named = found.items() if isinstance(found, dict) and "$" not in found else [("arguments", found)]
+        return [(name, shown(value, limit)) for name, value in named]
     except _UNREADABLE:
-        return [("arguments", _cut(stored, "code", "as stored"))]
-    named = found.items() if isinstance(found, dict) and "$" not in found else [("arguments", found)]
-    return [(name, _shown_safely(value)) for name, value in named]
+        return [("arguments", _cut(stored, "code", "as stored", limit))]
 
 
-def _shown_safely(found: Any) -> Shown:
+def shown(found: Any, limit: int = INLINE_LIMIT) -> Shown:
+    """One value of a parsed stored text (typed JSON) for a page: up to `limit` characters of it, and all of a value
+    whose stored text is not longer."""
     try:
-        return shown(found)
+        return _shown(found, limit)
     except _UNREADABLE:
-        return _cut(_dumped(found), "code", "as stored")
+        return _cut(_dumped(found), "code", "as stored", limit)
 
 
-def shown(found: Any) -> Shown:
-    """One value of a parsed stored text (typed JSON) for a page."""
+def _shown(found: Any, limit: int) -> Shown:
     tag = found.get("$") if isinstance(found, dict) else None
     if tag in ("decimal", "int"):
         number = str(found["v"]) if tag == "decimal" else str(int(found["v"], 16))
-        return _cut(number, "amount", "decimal" if tag == "decimal" else "number")
+        return _cut(number, "amount", "decimal" if tag == "decimal" else "number", limit)
     if tag in ("date", "time", "uuid", "datetime", "float"):
-        return _cut(_simple(found), "text", "date and time" if tag == "datetime" else str(tag))
+        return _cut(_simple(found), "text", "date and time" if tag == "datetime" else str(tag), limit)
+    if tag == "timedelta":
+        return _cut(str(timedelta(*found["v"])), "text", "length of time", limit)
     if tag == "text":
-        return _text_shown(str(codec.plain(json.dumps(found))))
+        return _text_shown(str(codec.plain(json.dumps(found))), limit)
     if found is None:
         return Shown("none", "nothing", "empty", 4, 0)
     if isinstance(found, bool):
         return Shown("yes" if found else "no", "text", "yes / no", 3 if found else 2, 0)
     if isinstance(found, int | float):
-        return _cut(str(found), "amount", "number")
+        return _cut(str(found), "amount", "number", limit)
     if isinstance(found, str):
-        return _text_shown(found)
-    return _structure(found)
+        return _text_shown(found, limit)
+    return _structure(found, limit)
 
 
-def _text_shown(text: str) -> Shown:
+def _text_shown(text: str, limit: int) -> Shown:
     if not text:
         return Shown("", "nothing", "empty text", 0, 0)
-    return _cut(text, "text", "text" if len(text) < 40 else f"text, {len(text):,} characters")
+    return _cut(text, "text", "text" if len(text) < 40 else f"text, {len(text):,} characters", limit)
 
 
 def _simple(found: dict[str, Any]) -> str:
@@ -108,17 +116,17 @@ def _simple(found: dict[str, Any]) -> str:
     return f"{value} {found['z']}" if "z" in found else str(value)
 
 
-def _structure(found: Any) -> Shown:
+def _structure(found: Any, limit: int) -> Shown:
     held = found["v"] if isinstance(found, dict) and "$" in found else found
     if isinstance(held, str):  # bytes, an enum's name
-        return _text_shown(held)
+        return _text_shown(held, limit)
     rule = f"list of {len(held):,}"
     if isinstance(found, dict) and found.get("$") in (None, "dict", "record"):
         rule = f"{len(held):,} fields" if len(held) != 1 else "1 field"
     if not held:
         return Shown("", "nothing", f"empty, {rule}", 0, 0)
     stored = _dumped(found)
-    return _table(stored, rule) or _cut(laid_out(stored), "code", rule)
+    return _table(stored, rule) or _cut(_laid_out_within(stored, limit), "code", rule, limit)
 
 
 def _table(stored: str, rule: str) -> Shown | None:
@@ -129,10 +137,12 @@ def _table(stored: str, rule: str) -> Shown | None:
     columns: tuple[str, ...] = ()
     if isinstance(plain, dict):
         kind, records = "record", [[name, value] for name, value in plain.items()]
+    elif not isinstance(plain, list):
+        return None
     elif not any(isinstance(item, dict | list) for item in plain):
         kind, records = "items", [[item] for item in plain]
     elif all(isinstance(item, dict) and item and item.keys() == plain[0].keys() for item in plain):
-        kind, columns, records = "table", tuple(plain[0]), [list(item.values()) for item in plain]
+        kind, columns, records = "table", tuple(plain[0]), [[item[name] for name in plain[0]] for item in plain]
     else:
         return None
     if len(columns) > _COLUMNS or any(isinstance(cell, dict | list) for record in records for cell in record):
@@ -144,24 +154,28 @@ def _table(stored: str, rule: str) -> Shown | None:
 
 
 def _dumped(found: Any) -> str:
-    try:
-        return json.dumps(found, ensure_ascii=True)
-    except RecursionError:
-        return "nested too deeply to be shown"
+    """As it is stored: not longer than what it was read from."""
+    return json.dumps(found, ensure_ascii=True, separators=(",", ":"))
 
 
-def _cut(text: str, kind: str, rule: str) -> Shown:
-    head = text[:INLINE_LIMIT]
+def _cut(text: str, kind: str, rule: str, limit: int) -> Shown:
+    head = text[:limit]
     return Shown(head, kind, rule, len(text), count_hidden(head))
 
 
-def preview(stored: str, length: int | None = None) -> Shown:
+def preview(stored: str, length: int | None = None, limit: int = INLINE_LIMIT) -> Shown:
     """The beginning of a stored text; `length` is that of the whole if only a part of it was read."""
     whole = len(stored) if length is None else length
     if whole > len(stored):
-        return Shown(stored[:INLINE_LIMIT], "code", size(whole), whole, 0)
+        return Shown(stored[:limit], "code", size(whole), whole, 0)
+    text = _laid_out_within(stored, limit)
+    return Shown(text[:limit], "code", size(whole), len(text), 0)
+
+
+def _laid_out_within(stored: str, limit: int) -> str:
+    """Laid out, unless that alone would cut it."""
     text = laid_out(stored)
-    return Shown(text[:INLINE_LIMIT], "code", size(whole), len(text), 0)
+    return stored if len(stored) <= limit < len(text) else text
 
 
 def laid_out(stored: str) -> str:

@@ -38,6 +38,16 @@ APPROVALS = [
         "decisions.py::test_only_what_was_seen_is_decided",
     ),
     _approval(
+        "the run's events are not held against the record", "approvals/verifying.py",
+        "*against_history(run, found, own), ", "",
+        "put_back.py::test_a_used_approval_put_back_to_unused_is_found",
+    ),
+    _approval(
+        "the run's messages are not counted", "approvals/verifying.py",
+        ", *against_messages(run, found, own)]", "]",
+        "put_back.py::test_a_rejection_put_back_before_the_run_looked_is_found",
+    ),
+    _approval(
         "an unknown party bars nobody", "approvals/verdicts.py",
         "        if not involved.is_known:\n", "        if involved is None:\n",
         "decisions.py::test_four_eyes_fails_closed_when_the_starter_is_not_known",

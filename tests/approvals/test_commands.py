@@ -12,7 +12,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import OperationalError
 
-from approvals.management.commands import decide as decide_command
+from approvals.decisions import decide
 from approvals.models import Approval
 from journal import runs
 from tests.approvals.scene import Scene
@@ -250,14 +250,14 @@ def test_what_breaks_down_halfway_reports_what_was_decided(
     scene: Scene, command: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second, third = scene.start(), scene.start(), scene.start()
-    really = decide_command.decide
+    really = decide
 
     def breaks(approval_id: str, **said: Any) -> Any:
         if approval_id == second.id:
             raise OperationalError("the server closed the connection")
         return really(approval_id, **said)
 
-    monkeypatch.setattr(decide_command, "decide", breaks)
+    monkeypatch.setattr("approvals.management.commands.decide.decide", breaks)
     text = lines(*({"id": one.id, "revision": 1, "verdict": "approve", "as": "mara"} for one in (first, second, third)))
     out, error = command("decide", "-", "--json", text=text)
     assert [(one["ok"], one.get("error")) for one in json.loads(out)] == [

@@ -10,10 +10,12 @@ import pytest
 from django.db import connection
 
 from approvals import Rejected, require_approval
+from approvals.deadlines import expire_due
 from approvals.errors import Altered
 from approvals.models import Approval
 from approvals.verifying import verify
 from journal import runs, step, workflow
+from journal.hooks import WaitDue
 from journal.models import Message
 from tests.approvals.scene import Scene, meddle, moved_clock
 
@@ -29,13 +31,14 @@ def kept(approval: Approval) -> Callable[[], None]:
     count = approval.count
     with connection.cursor() as cursor:
         cursor.execute("DROP TABLE IF EXISTS kept")
-        cursor.execute("CREATE TEMPORARY TABLE kept AS SELECT * FROM approvals_approval")
+        cursor.execute("CREATE TABLE kept AS SELECT * FROM approvals_approval")
 
     def put_back() -> None:
         meddle(
             f"DELETE FROM approvals_entry WHERE approval_id = '{approval.id}' AND n > {count}",
             f"UPDATE approvals_approval a SET {', '.join(f'{name} = k.{name}' for name in COLUMNS)}"
             f" FROM kept k WHERE k.id = a.id AND a.id = '{approval.id}'",
+            "DROP TABLE kept",
         )
 
     return put_back
@@ -89,8 +92,7 @@ def test_a_deadline_put_back_is_found(scene: Scene) -> None:
     approval = scene.start()
     put_back = kept(approval)
     with moved_clock(timedelta(days=3)):
-        scene.work()
-        scene.holder.sweep()
+        expire_due(WaitDue(approval.run_id, approval.generation, approval.branch, approval.path, approval.id))
         scene.work()
     approval.refresh_from_db()
     assert approval.status == "expired"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import json
+import logging
 import os
 import socket
 import sys
@@ -15,12 +16,15 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from approvals.decisions import Outcome, decide
-from approvals.errors import CommandsOff, NotADecision, Refusal, UnknownApproval
+from approvals.errors import BrokenOff, CommandsOff, NotADecision, Refusal, UnknownApproval
 from approvals.models import Revision
 from approvals.people import person_named
 from approvals.states import Via
 from journal.commands import JsonCommand, terminal
 from journal.ids import parse_id
+from journal.plaintext import checked, cleaned
+
+log = logging.getLogger("approvals.decide")
 
 FIELDS = {"id": str, "revision": int, "verdict": str, "as": str, "reason": str}
 
@@ -42,7 +46,7 @@ class Command(JsonCommand):
         if not settings.SIGNOFF_COMMAND_DECISIONS:
             raise CommandError(str(CommandsOff()))
         if options["id"] == "-":
-            self._decide_many(sys.stdin)
+            self._decide_many(sys.stdin.buffer)
         else:
             self._decide_one(options)
 
@@ -63,23 +67,27 @@ class Command(JsonCommand):
         if not outcome["ok"]:
             raise CommandError(_line(outcome))
 
-    def _decide_many(self, lines: Iterable[str]) -> None:
-        outcomes = list(_outcomes(lines))
+    def _decide_many(self, lines: Iterable[bytes]) -> None:
+        outcomes: list[dict[str, Any]] = []
+        try:
+            outcomes.extend(_outcomes(lines))
+        finally:  # even interrupted: what was decided is decided, and has to be said
+            self.answer(outcomes, "\n".join(map(_line, outcomes)))
         refused = [outcome for outcome in outcomes if not outcome["ok"]]
-        self.answer(outcomes, "\n".join(map(_line, outcomes)))
         if refused:
             count = f"{len(refused)} of {len(outcomes)} decisions were refused"
             raise CommandError(f"{count}; the first: {_line(refused[0])}")
 
 
 def _line(outcome: dict[str, Any]) -> str:
-    return terminal(f"{outcome['id']}: {outcome['message']}")
+    return terminal(cleaned(f"{outcome['id']}: {outcome['message']}"))
 
 
 _NEEDED = {"VERDICT": "verdict", "--revision": "revision", "--as": "person"}
 
 
-def _outcomes(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+def _outcomes(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """One for each line, whatever is in it and whatever happens: a caller has to know what became of the others."""
     known: dict[str, Any] = {}
     for number, text in enumerate(lines, start=1):
         if not text.strip():
@@ -88,14 +96,22 @@ def _outcomes(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             line = _read(text)
         except NotADecision as error:
             yield _refused({"id": f"line {number}"}, error)
-        else:
+            continue
+        try:
             yield _settle(line, known)
+        except Exception as error:
+            log.exception("line %s broke off", number, extra={"action": "decide_failed"})
+            yield _refused(line, BrokenOff(error))
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read(text: bytes) -> dict[str, Any]:
     """One line of input. What is not exactly a decision is not taken for one."""
     try:
-        line = json.loads(text, object_pairs_hook=_unique)
+        line = json.loads(text.decode("utf-8"), object_pairs_hook=_unique)
+    except RecursionError:
+        raise NotADecision("not a decision: nested too deeply") from None
+    except UnicodeError:
+        raise NotADecision("not UTF-8") from None
     except ValueError as error:
         raise NotADecision(f"not JSON: {error}") from None
     if not isinstance(line, dict):
@@ -121,6 +137,7 @@ def _settle(line: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """Decides, and says what came of it. `known` keeps who was looked up: decide() asks for their rights itself."""
     approval_id = parse_id(line["id"])
     try:
+        _check_texts(line)
         if line["as"] not in known:
             known[line["as"]] = person_named(line["as"])
         outcome = decide(
@@ -136,6 +153,15 @@ def _settle(line: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     except Refusal as refusal:
         return _refused(line | {"id": approval_id}, refusal)
     return _described(outcome, line)
+
+
+def _check_texts(line: dict[str, Any]) -> None:
+    """A reason is cleaned of what the database cannot hold; a name or an id would become somebody else's."""
+    try:
+        for name in ("id", "as", "verdict"):
+            checked(line[name], name)
+    except ValueError as error:
+        raise NotADecision(str(error)) from None
 
 
 def _digest_of(approval_id: str, number: int) -> str:
