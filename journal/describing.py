@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from django.db.models import Case, F, Value, When
 
 from journal import codec, statements
 from journal.models import Event, Run, Wait, Worker
 from journal.states import EventKind, RunStatus
+
+LATEST = datetime(9999, 12, 31, tzinfo=UTC)
+"""PostgreSQL knows later times (and infinity); Python does not."""
 
 RESULT = """
 SELECT coalesce(e.data, p.body) FROM journal_event e
@@ -54,14 +60,27 @@ def describe_event(event: Event) -> dict[str, Any]:
 def waiting_for(run: Run) -> list[dict[str, Any]]:
     """What the run waits for now. That no live worker has its code is computed here; it is not a state."""
     if run.status == RunStatus.WAITING:
-        waits = Wait.objects.filter(run=run).order_by("path")
         return [
-            _waiting(wait.kind, wait.path, wait.since, wait.due_at, wait.detail or wait.reference or wait.name)
-            for wait in waits
+            _waiting(
+                wait["kind"],
+                wait["path"],
+                wait["since"],
+                wait["until"],
+                wait["detail"] or wait["reference"] or wait["name"],
+            )
+            for wait in readable_waits(run.pk)
         ]
     if run.status == RunStatus.READY and not workers_for(run.code):
         return [_waiting("worker", None, run.state_at, None, f"no live worker has {run.code}")]
     return []
+
+
+def readable_waits(run_id: str) -> Iterable[Mapping[str, Any]]:
+    """A run's waits in the order of their paths; `until` is when one is due, at most LATEST."""
+    due_at = Case(When(due_at__gt=LATEST, then=Value(LATEST)), default=F("due_at"))
+    found = Wait.objects.filter(run_id=run_id).order_by("path").annotate(until=due_at)
+    shown = found.values("generation", "branch", "path", "kind", "name", "since", "until", "detail", "reference")
+    return cast("Iterable[Mapping[str, Any]]", shown)
 
 
 def _waiting(kind: str, path: str | None, since: Any, until: Any, detail: str) -> dict[str, Any]:

@@ -24,7 +24,10 @@ def set_labels(**labels: str | int | bool) -> None:
 
 def check_labels(labels: dict[str, Any]) -> None:
     """Raises TypeError or ValueError for what cannot be a label."""
+    if not isinstance(labels, dict):
+        raise TypeError(f"labels are a dict, not a {type(labels).__name__}")
     for name, value in labels.items():
+        checked(name, "a label's name")
         if not isinstance(value, str | int | bool):
             raise TypeError(f"label {name} is a {type(value).__name__}; labels are text, whole numbers or booleans")
         if isinstance(value, str):

@@ -1,57 +1,64 @@
-"""Messages to a run. Written in the sender's transaction; delivered at its COMMIT by a trigger (journal/sql)."""
+"""Messages to a run. Written in the sender's transaction; delivered at its COMMIT by a trigger (journal/sql).
+
+Each carries a keyed digest over all that its sender said: a row that was put there by SQL is not taken for a message.
+Its id and time are drawn beforehand and are part of it, so a copied row is none either.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from journal import bells, codec, statements
 from journal.errors import RunEnded, UnknownRun
-from journal.models import Run
-from journal.plaintext import checked
+from journal.messages import mac
+from journal.plaintext import checked_key, checked_signal, storable
 from journal.states import ENDED, MessageKind
 
 SEND = """
-INSERT INTO journal_message (run_id, kind, name, key, generation, branch, path, attempt, payload, actor_id, actor_name)
-VALUES (%(run)s, %(kind)s, %(name)s, %(key)s, %(generation)s, %(branch)s, %(path)s, %(attempt)s, %(payload)s,
-        %(actor)s, %(actor_name)s)
+INSERT INTO journal_message (id, kind, name, key, generation, branch, path, attempt, payload, actor_id, actor_name,
+                             sent_at, mac, run_id)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT DO NOTHING
+"""
+
+# One round trip for the run's status, the message's id, and the time.
+PREPARE = """
+SELECT nextval(pg_get_serial_sequence('journal_message', 'id')), journal_clock(),
+       (SELECT status FROM journal_run WHERE id = %s)
 """
 
 
 def send_signal(run_id: str, name: str, payload: Any, *, key: str | None, actor: tuple[int | None, str]) -> None:
     """A named signal. Raises UnknownRun, RunEnded (a run that ends before the commit: the message says so)."""
-    if not checked(name, "a signal's name"):
-        raise ValueError("a signal has a name")
-    status = Run.objects.filter(pk=run_id).values_list("status", flat=True).first()
-    if status is None:
-        raise UnknownRun(run_id)
+    checked_signal(name)
+    checked_key(key, "a signal's key")
+    text = codec.encode(payload, name="payload")
+    message_id, at, status = _prepare(run_id)
     if status in ENDED:
         raise RunEnded(run_id, status)
-    if key is not None:
-        checked(key, "a signal's key")
-    _send(run_id, MessageKind.SIGNAL, name, codec.encode(payload, name="payload"), key=key, actor=actor)
+    _insert(run_id, [message_id, MessageKind.SIGNAL, name, key, None, None, None, None, text, *actor, at])
 
 
 def send_addressed(
     run_id: str, *, kind: MessageKind, generation: int, branch: int, path: str, attempt: int, payload: dict[str, Any]
 ) -> None:
     """A message for one position of the run. What it means is read elsewhere, under lock; it carries names only."""
-    place = {"generation": generation, "branch": branch, "path": path, "attempt": attempt}
-    _send(run_id, kind, "", codec.encode(payload), place=place)
+    message_id, at, _status = _prepare(run_id)
+    place = [generation, branch, path, attempt]
+    _insert(run_id, [message_id, kind, "", None, *place, codec.encode(payload), None, "", at])
 
 
-def _send(
-    run_id: str,
-    kind: MessageKind,
-    name: str,
-    payload: str,
-    *,
-    key: str | None = None,
-    place: dict[str, Any] | None = None,
-    actor: tuple[int | None, str] = (None, ""),
-) -> None:
-    nowhere = {"generation": None, "branch": None, "path": None, "attempt": None}
-    params: dict[str, Any] = {"run": run_id, "kind": kind, "name": name, "key": key, "payload": payload}
-    params |= {"actor": actor[0], "actor_name": actor[1]}
-    statements.rows(SEND, params | (place or nowhere))
+def _prepare(run_id: str) -> tuple[int, datetime, str]:
+    """The id and time of the message to come, and the run's status. Raises UnknownRun."""
+    if not storable(run_id):
+        raise UnknownRun(run_id)
+    ((message_id, at, status),) = statements.rows(PREPARE, [run_id])
+    if status is None:
+        raise UnknownRun(run_id)
+    return message_id, at, status
+
+
+def _insert(run_id: str, signed: list[Any]) -> None:
+    statements.rows(SEND, [*signed, mac(run_id, signed), run_id])
     bells.ring_after_commit()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from journal import chain, statements
+from journal import chain, messages, statements
 from journal.clock import Anchor
 from journal.context import RunInfo
 from journal.errors import LeaseLost, Tampered
@@ -13,6 +13,8 @@ from journal.execution import Holder, InboxMessage, Loaded
 from journal.history import History, PastEvent
 from journal.states import EventKind, MessageKind
 from journal.writer import Writer
+
+LOAD_INBOX = statements.LOAD_INBOX.format(signed=messages.SIGNED)
 
 
 def load(run_id: str, epoch: int, holder: Holder) -> Loaded:
@@ -51,18 +53,17 @@ def load(run_id: str, epoch: int, holder: Holder) -> Loaded:
 
 
 def load_inbox(run_id: str) -> list[InboxMessage]:
-    return [
-        InboxMessage(
-            id=found[0],
-            kind=MessageKind(found[1]),
-            name=found[2],
-            place=None if found[5] is None else (found[3], found[4], found[5]),
-            payload=found[7],
-            actor_name=found[8],
-            arrived_at=found[9],
-        )
-        for found in statements.rows(statements.LOAD_INBOX, [run_id])
-    ]
+    """The messages that nothing has taken yet. Raises Tampered for one that nobody sent."""
+    return [_message(run_id, row) for row in statements.rows(LOAD_INBOX, [run_id])]
+
+
+def _message(run_id: str, row: tuple[Any, ...]) -> InboxMessage:
+    *signed, arrived_at = row
+    if not messages.is_genuine(run_id, signed):
+        raise Tampered(f"message {row[0]} to run {run_id} was not sent by Signoff, or was altered")
+    message_id, kind, name, _key, generation, branch, path, _attempt, payload, _actor, actor_name, *_ = signed
+    place = None if path is None else (generation, branch, path)
+    return InboxMessage(message_id, MessageKind(kind), name, place, payload, actor_name, arrived_at)
 
 
 def past_event(row: tuple[Any, ...]) -> PastEvent:

@@ -16,7 +16,7 @@ from journal.clock import db_now
 from journal.errors import KeyConflict, ResultTimeout, RunFailed, Undecodable, UnknownRun
 from journal.facts import check_labels
 from journal.ids import new_id
-from journal.plaintext import checked
+from journal.plaintext import checked, checked_key, storable
 from journal.retries import Seconds, seconds
 from journal.states import ENDED, EventKind, RunStatus
 from journal.workflows import Workflow
@@ -65,6 +65,7 @@ class Run:
 
 def start(
     workflow: Workflow[..., Any],
+    /,
     *args: Any,
     key: str | None = None,
     actor: Any = None,
@@ -76,17 +77,21 @@ def start(
 
     May be called inside the caller's own transaction: rolled back, nothing happened; committed, the run cannot be
     lost. `actor` is the starter: a user, or the name of a service. A point of `priority` is worth ten minutes of
-    waiting for a worker. Raises KeyConflict, TypeError (arguments), Unstorable, InWorkflow.
+    waiting for a worker. Raises KeyConflict, TypeError, ValueError, Unstorable, InWorkflow; none of them harms the
+    caller's transaction.
     """
     context.refuse_in_workflow("runs.start")
+    if type(priority) is not int:
+        raise TypeError(f"priority is a whole number, not a {type(priority).__name__}")
     if not -100 <= priority <= 100:
-        raise ValueError("priority is a whole number from -100 to 100")
-    if key is not None:
-        checked(key, "key")
-    check_labels(labels or {})
+        raise ValueError("priority is from -100 to 100")
+    checked_key(key)
+    labels = {} if labels is None else labels
+    check_labels(labels)
+    identity = identify(actor)
     text = workflow.encode_input(args, kwargs)
     while True:
-        made = _insert(workflow, text, key, actor, labels or {}, priority)
+        made = _insert(workflow, text, key, identity, labels, priority)
         if made is not None:
             bells.ring_after_commit()
             return get(made)
@@ -98,10 +103,15 @@ def start(
 
 
 def _insert(
-    workflow: Workflow[..., Any], text: str, key: str | None, actor: Any, labels: dict[str, Any], priority: int
+    workflow: Workflow[..., Any],
+    text: str,
+    key: str | None,
+    identity: tuple[int | None, str],
+    labels: dict[str, Any],
+    priority: int,
 ) -> str | None:
     run_id, at, input_hash = new_id(), db_now(), codec.digest(text)
-    actor_id, actor_name = identify(actor)
+    actor_id, actor_name = identity
     facts = {
         "version": workflow.version,
         "key": key,
@@ -128,10 +138,12 @@ def _insert(
 
 
 def identify(actor: Any) -> tuple[int | None, str]:
-    """A user's id and name; a service has a name only; nobody has neither."""
+    """A user's id and name; a service has a name only; nobody has neither. Raises TypeError, ValueError."""
     if actor is None or isinstance(actor, str):
-        return None, actor or ""
-    return actor.pk, actor.get_username()
+        return None, checked(actor or "", "actor")
+    if not hasattr(actor, "get_username"):
+        raise TypeError(f"actor is a user or the name of a service, not a {type(actor).__name__}")
+    return actor.pk, checked(actor.get_username(), "actor")
 
 
 def _same_or_conflict(known: models.Run, workflow: Workflow[..., Any], text: str, key: str) -> Run:
@@ -145,15 +157,15 @@ def _same_or_conflict(known: models.Run, workflow: Workflow[..., Any], text: str
 
 def _same_input(known: models.Run, workflow: Workflow[..., Any], text: str) -> bool:
     try:
-        return bool(
-            codec.decode(input_text(known.pk), workflow.argument_types) == codec.decode(text, workflow.argument_types)
-        )
+        return workflow.is_same_input(input_text(known.pk), text)
     except Undecodable:
         return False
 
 
 def input_text(run_id: str) -> str:
-    """Codec text of the run's input, by parameter."""
+    """Codec text of the run's input, by parameter. Raises UnknownRun."""
+    if not storable(run_id):
+        raise UnknownRun(run_id)
     found = statements.rows(
         "SELECT coalesce(e.args, p.body) FROM journal_event e LEFT JOIN journal_payload p"
         " ON p.run_id = e.run_id AND p.hash = e.args_digest AND e.args IS NULL WHERE e.run_id = %s AND e.seq = 1",
@@ -168,7 +180,8 @@ def signal(run_id: str, name: str, payload: Any = None, *, key: str | None = Non
     """Sends the run a named message. It is kept until a wait of that name takes it, also if none waits yet.
 
     May be called inside the caller's transaction: it counts from its commit, and holds up nobody before. Sent
-    again with the same `key`, it is the same message. Raises UnknownRun, RunEnded, Unstorable, InWorkflow.
+    again with the same `key`, it is the same message. Raises UnknownRun, RunEnded, TypeError, ValueError, Unstorable,
+    InWorkflow; none of them harms the caller's transaction.
     """
     context.refuse_in_workflow("runs.signal")
     inbox.send_signal(run_id, name, payload, key=key, actor=identify(actor))
@@ -176,10 +189,15 @@ def signal(run_id: str, name: str, payload: Any = None, *, key: str | None = Non
 
 def get(run_id: str) -> Run:
     """Raises UnknownRun."""
-    found = models.Run.objects.filter(pk=run_id).first()
+    return _frozen(row_of(run_id))
+
+
+def row_of(run_id: str) -> models.Run:
+    """The row. Raises UnknownRun, also for text that cannot be an id."""
+    found = models.Run.objects.filter(pk=run_id).first() if storable(run_id) else None
     if found is None:
         raise UnknownRun(run_id)
-    return _frozen(found)
+    return found
 
 
 def find(
@@ -189,7 +207,11 @@ def find(
     labels: dict[str, Any] | None = None,
     status: str | None = None,
 ) -> QuerySet[models.Run]:
-    """The runs that all of the given fit, newest first."""
+    """The runs that all of the given fit, newest first. Raises TypeError, ValueError for what no run can have."""
+    for what, text in {"workflow": workflow, "key": key, "status": status}.items():
+        if text is not None:
+            checked(text, what)
+    check_labels(labels or {})
     found = models.Run.objects.order_by("-created_at", "-id")
     given = {"workflow": workflow, "key": key, "labels__contains": labels, "status": status}
     return found.filter(**{name: value for name, value in given.items() if value is not None})

@@ -93,7 +93,7 @@ WHERE e.run_id = %s ORDER BY e.seq
 """
 
 LOAD_INBOX = """
-SELECT id, kind, name, generation, branch, path, attempt, payload, actor_name, arrived_at
+SELECT {signed}, mac, arrived_at
 FROM journal_message WHERE run_id = %s AND taken_seq IS NULL AND fate IS NULL AND arrived_at IS NOT NULL ORDER BY id
 """
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from journal import codec, context
-from journal.errors import Undecodable, WaitTimeout
+from journal.errors import Tampered, Undecodable, WaitTimeout
 from journal.execution import Execution, InboxMessage
 from journal.history import Asked, PastEvent
 from journal.loading import load_inbox
-from journal.plaintext import checked
+from journal.plaintext import checked_signal
 from journal.retries import Seconds, seconds
 from journal.states import CallKind, EventKind, MessageKind, WaitKind
 from journal.unwinding import Suspended
@@ -69,7 +69,7 @@ def wait_for_signal(name: str, *, timeout: Seconds | None = None) -> Any:
 
     Raises WaitTimeout if none has arrived within `timeout` (seconds or timedelta) from here. What counts is
     when the signal arrived, not when a worker had time to look."""
-    checked(name, "a signal's name")
+    checked_signal(name)
     length = None if timeout is None else _length(timeout)
     execution = context.execution()
     path = execution.position()
@@ -100,9 +100,16 @@ def _take(execution: Execution, wait: OpenWait, opened: list[Draft]) -> Any:
         try:
             execution.append(*opened, timed_out, inbox=count)
         except InboxGrew as grew:  # perhaps by the signal, in time
-            count, inbox = grew.count, load_inbox(execution.info.id)
+            count, inbox = grew.count, _looked_again(execution, wait.path)
             continue
         return _raise_timeout(execution, wait.name, wait.due_at, wait.path)
+
+
+def _looked_again(execution: Execution, path: str) -> list[InboxMessage]:
+    try:
+        return load_inbox(execution.info.id)
+    except Tampered as error:
+        return execution.block(str(error), path)  # type: ignore[no-any-return]
 
 
 def _answers(message: InboxMessage, wait: OpenWait) -> bool:

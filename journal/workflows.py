@@ -9,6 +9,7 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from journal import codec, registry
 from journal.annotations import types_named
+from journal.errors import Undecodable, Unstorable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -48,18 +49,35 @@ class Workflow(Generic[P, R]):
         return types_named(self.fn, returns=True)
 
     def encode_input(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The input as codec text by parameter. Raises TypeError if it does not fit the signature."""
+        """The input as codec text by parameter, defaults included: all that takes effect, also when one of them is
+        changed later. Raises TypeError if it does not fit the signature."""
         try:
             bound = self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(f"{self.name}: {error}") from None
+        bound.apply_defaults()
         return codec.encode(dict(bound.arguments), name="input")
 
     def read_input(self, input_text: str) -> inspect.BoundArguments:
-        """A stored input, to run the body on. Raises Undecodable."""
-        bound = inspect.BoundArguments(self.signature, codec.decode(input_text, self.argument_types))
+        """A stored input, to run the body on. Raises Undecodable.
+
+        A parameter that the code has gained since has its default, as a copy of this run's own."""
+        given = codec.decode(input_text, self.argument_types)
+        bound = inspect.BoundArguments(self.signature, dict(given))
         bound.apply_defaults()
+        gained = {name: value for name, value in bound.arguments.items() if name not in given}
+        if gained:
+            try:
+                text = codec.encode(gained, name="its default")
+            except Unstorable as error:
+                raise Undecodable(f"{self.name} has a parameter that is not in it, and {error}") from None
+            bound.arguments.update(codec.decode(text, self.argument_types))
         return bound
+
+    def is_same_input(self, one: str, other: str) -> bool:
+        """Whether two stored inputs are the same values. Raises Undecodable."""
+        first, second = dict(self.read_input(one).arguments), dict(self.read_input(other).arguments)
+        return first == second or codec.encode(first) == codec.encode(second)  # NaN is not equal to itself
 
     def run(self, bound: inspect.BoundArguments) -> R:
         """Runs the body."""

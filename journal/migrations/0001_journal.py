@@ -174,7 +174,13 @@ class Migration(migrations.Migration):
                 ("attempt", models.IntegerField(null=True)),
                 ("payload", models.TextField(help_text="Codec text.")),
                 ("actor_name", models.TextField(default="")),
-                ("sent_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                ("sent_at", models.DateTimeField()),
+                (
+                    "mac",
+                    models.BinaryField(
+                        help_text="Keyed digest of what its sender said (journal.inbox).", max_length=32
+                    ),
+                ),
                 (
                     "arrived_at",
                     models.DateTimeField(help_text="When its sender's transaction was committed.", null=True),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
 
 from journal import (
     NotInWorkflow,
@@ -363,3 +366,21 @@ def test_replay_every_step_goes_from_the_top_after_each_call() -> None:
     assert done == ["a", "b", "c"]
     assert len(passes) == 3, "from the top after a and after b; nothing is asked for after c"
     assert finished(run.id).seq == 1 + 5 + 1
+
+
+@pytest.mark.parametrize("due", ["10000-01-01 11:59:59+00", "infinity"])
+def test_a_run_that_waits_beyond_the_calendar_can_be_shown(due: str, capsys: pytest.CaptureFixture[str]) -> None:
+    @workflow
+    def patient(until: datetime) -> None:
+        sleep(3_600)
+
+    far = datetime(9999, 12, 31, 23, 59, 59, tzinfo=timezone(timedelta(hours=-12)))
+    run = runs.start(patient, far)
+    TestHolder().work()
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE journal_wait SET due_at = %s WHERE run_id = %s", [due, run.id])
+    described = describe_run(Run.objects.get(pk=run.id))
+    assert described["waiting_for"][0]["until"] == datetime(9999, 12, 31, tzinfo=UTC).isoformat()
+    assert described["events"][0]["data"]["args"] == {"until": far.isoformat()}
+    call_command("show_run", run.id)
+    assert "until 9999" in capsys.readouterr().out

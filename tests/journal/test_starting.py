@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import random as chance
 import threading
 import time
 from decimal import Decimal
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
 from journal import bells, runs, step, wait_for_signal, workflow
@@ -206,3 +210,176 @@ def test_a_signal_that_commits_after_the_end_does_not_fail_its_sender() -> None:
     release.set()
     sender.join(10)
     assert Message.objects.get(name="more").fate == "run_ended"
+
+
+def test_defaults_are_part_of_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default that is changed later changes no open run, and a key means the same with and without it."""
+    seen: list[object] = []
+
+    def body(name: str, times: int = 1, tags: list[str] = ["a"]) -> None:  # noqa: B006 - shared by all calls, by intent
+        tags.append("touched")
+        seen.append((name, times, tags))
+        wait_for_signal("go")
+
+    flow = workflow(name="defaulted")(body)
+    first = runs.start(flow, "x", key="d")
+    assert runs.start(flow, "x", 1, ["a"], key="d").id == first.id
+    assert runs.start(flow, name="x", tags=["a"], key="d").id == first.id
+    holder = TestHolder()
+    holder.work()
+    monkeypatch.setattr(body, "__defaults__", (5, ["b"]))
+    flow.signature = inspect.signature(body)
+    runs.start(flow, "y")
+    runs.signal(first.id, "go")
+    holder.work()
+    assert seen.count(("x", 1, ["a", "touched"])) == 2
+    assert seen.count(("y", 5, ["b", "touched"])) == 1
+    assert len(seen) == 3
+
+
+def test_a_parameter_that_is_new_has_its_default_and_one_per_run() -> None:
+    seen: list[object] = []
+
+    def before(name: str) -> None:
+        wait_for_signal("go")
+
+    flow = workflow(name="grows")(before)
+    old = [runs.start(flow, name, key=name).id for name in "xy"]
+
+    def after(name: str, tags: list[str] = []) -> None:  # noqa: B006 - shared by all calls, by intent
+        tags.append(name)
+        seen.append(tags)
+        wait_for_signal("go")
+
+    flow.fn = after
+    flow.signature = inspect.signature(after)
+    TestHolder().work()
+    assert seen == [["x"], ["y"]]
+    assert runs.start(flow, "x", key="x").id == old[0], "the same call is the same run, also after the deployment"
+    with pytest.raises(KeyConflict):
+        runs.start(flow, "x", ["other"], key="x")
+
+
+def test_a_workflow_may_have_a_parameter_of_that_name() -> None:
+    @workflow
+    def about(workflow: str) -> str:
+        return workflow
+
+    run = runs.start(about, workflow="x")
+    TestHolder().work()
+    assert runs.result(run.id, timeout=0) == "x"
+
+
+class Nobody:
+    pk = 1
+
+
+@pytest.mark.parametrize(
+    ("more", "kind"),
+    [
+        ({"key": "k" * 501}, ValueError),
+        ({"key": "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))}, ValueError),
+        ({"key": "a\0b"}, ValueError),
+        ({"key": "\ud800"}, ValueError),
+        ({"key": 5}, TypeError),
+        ({"actor": "a\0b"}, ValueError),
+        ({"actor": "\ud800"}, ValueError),
+        ({"actor": 5}, TypeError),
+        ({"actor": Nobody()}, TypeError),
+        ({"labels": {"a\0b": 1}}, ValueError),
+        ({"labels": {"\ud800": 1}}, ValueError),
+        ({"labels": {"a": "\0"}}, ValueError),
+        ({"labels": {5: 1}}, TypeError),
+        ({"labels": {"a": 1.5}}, TypeError),
+        ({"labels": ["a"]}, TypeError),
+        ({"priority": True}, TypeError),
+        ({"priority": 1.5}, TypeError),
+        ({"priority": "1"}, TypeError),
+        ({"priority": 101}, ValueError),
+    ],
+)
+def test_what_a_run_cannot_have_is_refused_and_the_transaction_goes_on(
+    more: dict[str, Any], kind: type[Exception]
+) -> None:
+    with transaction.atomic():
+        with pytest.raises((TypeError, ValueError)) as refused:
+            runs.start(greets, "Ada", **more)
+        assert type(refused.value) is kind
+        runs.start(greets, "Bob")
+    assert Run.objects.count() == 1
+
+
+def test_the_longest_keys_and_names_fit() -> None:
+    """Incompressible, and of four bytes a character: that is what an index entry has no room for."""
+    source = chance.Random(1)
+    key, other = ("".join(chr(source.randrange(0x20000, 0x2A000)) for _ in range(500)) for _ in range(2))
+    name = "".join(chr(source.randrange(0x20000, 0x2A000)) for _ in range(100))
+    run = runs.start(greets, "Ada", key=key)
+    assert runs.start(greets, "Ada", key=key).id == run.id
+    for _ in range(2):
+        runs.signal(run.id, name, key=other)
+    assert Message.objects.get().name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "kind"),
+    [
+        ("go", {"key": "k" * 501}, ValueError),
+        ("go", {"key": "a\0b"}, ValueError),
+        ("go", {"key": 5}, TypeError),
+        ("go", {"actor": "\ud800"}, ValueError),
+        ("go", {"actor": "a\0b"}, ValueError),
+        ("go", {"actor": 5}, TypeError),
+        ("a\0b", {}, ValueError),
+        ("n" * 101, {}, ValueError),
+        ("", {}, ValueError),
+        (None, {}, TypeError),
+    ],
+)
+def test_what_a_signal_cannot_have_is_refused_and_the_transaction_goes_on(
+    name: str, more: dict[str, Any], kind: type[Exception]
+) -> None:
+    run = runs.start(greets, "Ada")
+    with transaction.atomic():
+        with pytest.raises((TypeError, ValueError)) as refused:
+            runs.signal(run.id, name, **more)
+        assert type(refused.value) is kind
+        runs.signal(run.id, "go")
+    assert Message.objects.count() == 1
+
+
+@pytest.mark.parametrize("odd", ["a\0b", "\ud800", "x" * 5_000, "", None, 5])
+def test_an_id_that_cannot_be_one_is_unknown_and_the_transaction_goes_on(odd: Any) -> None:
+    calls = (lambda: runs.signal(odd, "go"), lambda: runs.get(odd), lambda: runs.input_text(odd))
+    with transaction.atomic():
+        for call in calls:
+            with pytest.raises(UnknownRun):
+                call()
+        runs.start(greets, "Ada")
+    with pytest.raises(UnknownRun):
+        runs.result(odd, timeout=0)
+
+
+@pytest.mark.parametrize(
+    "more", [{"key": "a\0b"}, {"workflow": "\ud800"}, {"status": "\0"}, {"labels": {"a": "\0"}}, {"labels": {"\0": 1}}]
+)
+def test_looking_for_what_no_run_can_have(more: dict[str, Any]) -> None:
+    with transaction.atomic():
+        with pytest.raises(ValueError, match="cannot be stored"):
+            runs.find(**more).exists()
+        assert not runs.find(workflow="greets", labels={"a": 1}).exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("show_run", "\udcff"), ("signal_run", "\udcff", "go"), ("verify_journal", "\udcff"),
+        ("start_run", "greets", "--input", '["x"]', "--key", "\udcff"), ("start_run", "greets", "--as", "\udcff"),
+        ("start_run", "greets", "--input", '{"name": "x", "labels": 5}'),
+        ("start_run", "greets", "--input", '{"name": "x", "priority": 5}'),
+    ],
+)  # fmt: skip
+def test_the_commands_answer_odd_arguments_in_one_line(command: tuple[str, ...]) -> None:
+    with pytest.raises(CommandError):
+        call_command(*command)
+    assert Run.objects.count() == 0

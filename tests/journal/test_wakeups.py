@@ -157,7 +157,7 @@ def test_many_sweeps_at_once_wake_each_run_once() -> None:
         for _ in range(5):
             holder.work()
 
-    for thread in [in_thread(lambda holder=holder: sweep(holder)) for holder in holders]:  # type: ignore[misc]
+    for thread in [in_thread(lambda holder=holder: sweep(holder)) for holder in holders]:
         thread.join(30)
     assert Run.objects.filter(status="completed").count() == 20
     assert len(done) == 20

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from journal import runs
 from journal.commands import JsonCommand, terminal
 from journal.describing import describe_run
+from journal.errors import UnknownRun
 from journal.ids import parse_id
-from journal.models import Run
 
 
 class Command(JsonCommand):
@@ -22,9 +23,10 @@ class Command(JsonCommand):
         parser.add_argument("id", help="the run's id; case and dashes do not matter")
 
     def handle(self, **options: Any) -> None:
-        run = Run.objects.filter(pk=parse_id(options["id"])).first()
-        if run is None:
-            raise CommandError(f"there is no run {options['id']}")
+        try:
+            run = runs.row_of(parse_id(options["id"]))
+        except UnknownRun as error:
+            raise CommandError(str(error)) from None
         shown = describe_run(run)
         self.answer(shown, "\n".join(_lines(shown)))
 

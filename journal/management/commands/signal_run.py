@@ -12,7 +12,6 @@ from journal.commands import JsonCommand, read_json
 from journal.describing import waiting_for
 from journal.errors import JournalError
 from journal.ids import parse_id
-from journal.models import Run
 
 
 class Command(JsonCommand):
@@ -33,11 +32,8 @@ class Command(JsonCommand):
         run_id = parse_id(options["id"])
         payload = read_json(options["payload"], "--payload")
         try:
-            run = Run.objects.get(pk=run_id)
-            waits = waiting_for(run)
+            waits = waiting_for(runs.row_of(run_id))
             runs.signal(run_id, options["name"], payload, key=options["key"], actor="command")
-        except Run.DoesNotExist:
-            raise CommandError(f"there is no run {options['id']}") from None
         except (JournalError, ValueError) as error:
             raise CommandError(str(error)) from None
         wanted = any(wait["kind"] == "signal" and wait["detail"] == options["name"] for wait in waits)
