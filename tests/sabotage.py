@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from tests.approvals.breaks import APPROVALS
 from tests.breaks import ENGINE, Break
@@ -46,6 +48,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="which breaks (default: all)")
     parser.add_argument("--list", action="store_true", help="list them and end")
+    parser.add_argument("--jobs", type=int, default=2, help="how many at once, each in a copy of its own (default: 2)")
     options = parser.parse_args()
     unknown = set(options.names) - {each.name for each in BREAKS}
     if unknown:
@@ -55,9 +58,11 @@ def main() -> int:
         for each in chosen:
             print(f"{each.name}: {each.file}: {' '.join(each.tests)}")
         return 0
-    with tempfile.TemporaryDirectory(prefix="signoff-sabotage-") as folder:
-        tree = copy_tree(Path(folder))
-        outcomes = [report(sabotage(tree, each)) for each in chosen]
+    with tempfile.TemporaryDirectory(prefix="signoff-sabotage-") as folder, ThreadPoolExecutor(options.jobs) as pool:
+        trees: SimpleQueue[Path] = SimpleQueue()
+        for number in range(options.jobs):
+            trees.put(copy_tree(Path(folder) / str(number)))
+        outcomes = list(pool.map(lambda each: report(in_a_tree(trees, each)), chosen))
     green = [outcome for outcome in outcomes if not outcome.is_caught]
     for outcome in green:
         print(
@@ -81,6 +86,15 @@ def copy_tree(folder: Path) -> Path:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(source, target)
     return tree
+
+
+def in_a_tree(trees: SimpleQueue[Path], each: Break) -> Outcome:
+    """In a copy that nobody else is breaking."""
+    tree = trees.get()
+    try:
+        return sabotage(tree, each)
+    finally:
+        trees.put(tree)
 
 
 def sabotage(tree: Path, each: Break) -> Outcome:

@@ -11,12 +11,12 @@ from tests.journal.inprocess import TestHolder
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@workflow(name="innocent")
+@workflow(name="poisoning.innocent")
 def innocent() -> str:
     return "done"
 
 
-@workflow(name="poison")
+@workflow(name="poisoning.poison")
 def poison() -> str:
     return "done"
 
