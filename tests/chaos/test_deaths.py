@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -120,45 +120,8 @@ def test_a_rolling_restart_under_load_strands_and_doubles_nothing(service_of_pla
     assert service.value("SELECT count(*) FROM journal_run WHERE deaths > 0") == 0
 
 
-ALARMS: dict[str, Callable[[Service, Child], None]] = {
-    "stopped for 3 s": lambda service, worker: _stopped(worker),
-    "all sessions terminated": lambda service, worker: _terminated(service, worker),
-    "PostgreSQL restarted": lambda service, worker: service.restart_postgres(),
-}
-
-
-def _stopped(worker: Child) -> None:
-    worker.pause()
-    time.sleep(3)  # the time itself is what is tried
-    worker.proceed()
-
-
-def _terminated(service: Service, worker: Child) -> None:
+def terminated(service: Service, worker: Child) -> None:
     assert service.terminate_sessions(worker) > 0
-
-
-@pytest.mark.parametrize("alarm", ALARMS)
-def test_false_alarms_begin_no_step_twice(service_of_plain: Service, tmp_path: Path, alarm: str) -> None:
-    """Each fifty times in `make chaos`, in the middle of a step that takes longer than the suspicion."""
-    service = service_of_plain
-    workers = {worker.pid: worker for worker in (service.start_worker(), service.start_worker())}
-    for number in range(50 if counts.FULL else 1):
-        gates = fresh(tmp_path, number)
-        run = runs.start(plain.slow_step, str(gates), leases.GRACE + 3)
-        wait_for(lambda gates=gates: marks(gates, "takes"), 20, "the step begins")  # type: ignore[misc]
-        ALARMS[alarm](service, workers[holder_of(service, run.id)])
-        completed(service, run.id)
-        assert len(marks(gates, "takes")) == 1
-
-
-def test_a_step_that_holds_the_gil_is_no_death(service_of_plain: Service, tmp_path: Path) -> None:
-    service = service_of_plain
-    for _ in range(2):
-        service.start_worker()
-    for number in range(50 if counts.FULL else 1):
-        gates = fresh(tmp_path, number)
-        completed(service, runs.start(plain.gil_step, str(gates), 5).id)
-        assert len(marks(gates, "gil")) == 1
 
 
 def test_a_result_outlives_the_database_s_absence(service_of_plain: Service, tmp_path: Path) -> None:
@@ -167,7 +130,7 @@ def test_a_result_outlives_the_database_s_absence(service_of_plain: Service, tmp
     worker = service.start_worker()
     run = runs.start(plain.slow_step, str(tmp_path), 20 if counts.FULL else 6)
     wait_for(lambda: marks(tmp_path, "takes"), 20, "the step begins")
-    _terminated(service, worker)
+    terminated(service, worker)
     service.restart_postgres()
     completed(service, run.id, timeout=60)
     assert len(marks(tmp_path, "takes")) == len(marks(tmp_path, "after")) == 1

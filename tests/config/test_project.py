@@ -125,7 +125,7 @@ def test_make_without_a_python_gives_one_clear_error(tmp_path: Path) -> None:
     assert lines == ["Signoff needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv)."]
 
 
-def test_ci_is_make_check_test_and_sabotage() -> None:
+def test_ci_is_make_check_and_make_test() -> None:
     script = (BASE_DIR / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r"^make .*$", script, re.MULTILINE) == ["make check test sabotage"]
+    assert re.findall(r"^make .*$", script, re.MULTILINE) == ["make check test"]
     assert os.access(BASE_DIR / ".ci" / "run", os.X_OK)
