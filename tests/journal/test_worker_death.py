@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,6 @@ def farm(service: Service, tmp_path: Path, request: pytest.FixtureRequest) -> Se
 
 
 def start(farm: Service, name: str, *args: Any) -> str:
-    import json
-
     return str(farm.json("start_run", name, "--input", json.dumps(args))["id"])
 
 
@@ -131,6 +131,4 @@ def test_waits_wake_by_signal_and_by_timer(farm: Service, tmp_path: Path) -> Non
 
 def wait_for_seconds(seconds: float) -> None:
     """Time itself is what the test is about."""
-    import time
-
     time.sleep(seconds)
