@@ -70,11 +70,6 @@ def plain(text: str) -> Any:
     return json.loads(text, object_hook=_flatten)
 
 
-def plain_value(value: object) -> Any:
-    """`value` as plain JSON."""
-    return plain(encode(value))
-
-
 def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("ascii")).digest()
 

@@ -76,10 +76,6 @@ def in_run() -> bool:
     return _execution.get() is not None or _step.get() is not None
 
 
-def in_step() -> bool:
-    return _step.get() is not None
-
-
 def refuse_in_workflow(what: str) -> None:
     if in_workflow():
         raise InWorkflow(f"{what} would happen again on each replay; call it in a step")
