@@ -12,6 +12,7 @@ from celery.platforms import SecurityWarning
 from celery.signals import setup_logging, worker_init, worker_ready
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from kombu.transport import TRANSPORT_ALIASES
 
 from config.checks import require_sound_settings
 from config.leash import follow_supervisor
@@ -23,6 +24,8 @@ logger = logging.getLogger(__name__)
 if not settings.PRODUCTION:
     # A demo in a container runs as root; nothing is unpickled, which is what Celery warns of.
     warnings.simplefilter("ignore", SecurityWarning)
+
+TRANSPORT_ALIASES["pgmq"] = "config.pgmq_transport:Transport"
 
 app = Celery("signoff")
 app.config_from_object(settings.CELERY)

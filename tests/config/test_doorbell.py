@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -52,3 +53,26 @@ def test_bells_ring_on_after_a_restart_of_postgresql(service: Service, publisher
 
     wait_for(heard, timeout=20, what="a bell after the restart", every=0.2)
     publisher.close()
+
+
+def test_workers_that_start_together_all_start(service: Service, publisher: Celery) -> None:
+    """Each of them declares the queue; pgmq's own way ended all but one with DuplicateObject."""
+
+    def declare() -> None:
+        with publisher.connection_for_write() as connection, connection.channel() as channel:
+            publisher.amqp.queues["signoff"].bind(channel).declare()
+
+    def waiting(backends: int) -> bool:
+        query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        return bool(service.value(query) == backends)
+
+    service.rows("SELECT pgmq.create('signoff')")
+    with ThreadPoolExecutor(3) as pool, service.connect() as holder:
+        holder.execute("LOCK TABLE pgmq.q_signoff IN ROW EXCLUSIVE MODE")
+        declaring = [pool.submit(declare) for _ in range(3)]
+        wait_for(lambda: waiting(3), what="all three are about to create the trigger")
+        holder.rollback()
+        for each in declaring:
+            each.result(timeout=10)
+    query = "SELECT count(*) FROM pg_trigger WHERE tgname = 'trigger_notify_queue_insert_listeners'"
+    assert service.value(query) == 1
