@@ -62,15 +62,15 @@ def test_workers_that_start_together_all_start(service: Service, publisher: Cele
         with publisher.connection_for_write() as connection, connection.channel() as channel:
             publisher.amqp.queues["signoff"].bind(channel).declare()
 
-    def waiting(backends: int) -> bool:
-        query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
-        return bool(service.value(query) == backends)
+    def held_up() -> int:
+        query = "SELECT count(DISTINCT pid) FROM pg_locks l JOIN pg_database d ON d.oid = l.database "
+        return int(service.value(query + "WHERE NOT granted AND datname = current_database()"))
 
     service.rows("SELECT pgmq.create('signoff')")
     with ThreadPoolExecutor(3) as pool, service.connect() as holder:
         holder.execute("LOCK TABLE pgmq.q_signoff IN ROW EXCLUSIVE MODE")
         declaring = [pool.submit(declare) for _ in range(3)]
-        wait_for(lambda: waiting(3), what="all three are about to create the trigger")
+        wait_for(lambda: held_up() == 3 or any(each.done() for each in declaring), what="all three are held up")
         holder.rollback()
         for each in declaring:
             each.result(timeout=10)
