@@ -31,6 +31,8 @@ def celery_settings(url: str, own_database: str) -> dict[str, Any]:
         "broker_connection_timeout": PATIENCE,
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,
+        # A Redis whose memory is full says so on the channel: the worker waits for it, as for a lost connection.
+        "broker_channel_error_retry": True,
         "broker_pool_limit": 4,
         "broker_heartbeat": 10,
         "task_publish_retry": False,

@@ -53,10 +53,10 @@ def database() -> Iterator[CheckMessage]:
         yield Error("ATOMIC_REQUESTS must be off: decisions own their transactions", id="signoff.E003")
     if not entry.get("AUTOCOMMIT", True):
         yield Error("AUTOCOMMIT must be on", id="signoff.E004")
-    if options.get("server_side_binding") is not True or options.get("prepare_threshold") is None:
+    if options.get("server_side_binding") is not True or not settings.PREPARED_STATEMENTS:
         yield checks.Warning(
             "prepared statements are off: every step costs about two thirds more",
-            hint="Leave SIGNOFF_PREPARED_STATEMENTS on unless a pooler in between cannot keep them.",
+            hint="Leave SIGNOFF_PREPARED_STATEMENTS on: behind a pooler they are off by themselves.",
             id="signoff.W001",
         )
 

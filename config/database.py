@@ -7,6 +7,9 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
+from django.db.backends.postgresql.base import DatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.dispatch import receiver
 from psycopg import IsolationLevel, ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
@@ -14,6 +17,7 @@ from psycopg.pq import Conninfo
 from config import env
 from config.home import home
 from config.postgres import EmbeddedPostgres, PostgresError
+from journal.poolers import prepare_statements
 
 # Connections that a server process keeps; manage.py sets 0, since a command ends before a pool pays.
 default_pool_size = 16
@@ -25,7 +29,6 @@ NO_DATABASE = "no database: run `manage.py up` or set DATABASE_URL"
 _SESSION = {
     "idle_in_transaction_session_timeout": "60s",
     "default_transaction_isolation": r"read\ committed",
-    "TimeZone": "UTC",
 }
 
 
@@ -45,7 +48,7 @@ def address() -> dict[str, Any]:
         raise ImproperlyConfigured(f"DATABASE_URL is not a PostgreSQL address: {error}") from error
 
 
-def django_database(params: dict[str, Any], *, pool_size: int, prepared: bool) -> dict[str, Any]:
+def django_database(params: dict[str, Any], *, pool_size: int) -> dict[str, Any]:
     """The entry of DATABASES for these libpq parameters.
 
     `pool_size` 0 means a connection of its own for each thread.
@@ -64,15 +67,21 @@ def django_database(params: dict[str, Any], *, pool_size: int, prepared: bool) -
         "AUTOCOMMIT": True,
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
-        "DISABLE_SERVER_SIDE_CURSORS": not prepared,
+        # They outlive their transaction, which a pooler knows nothing of.
+        "DISABLE_SERVER_SIDE_CURSORS": True,
         "OPTIONS": {
             **session_params(rest),
             "isolation_level": IsolationLevel.READ_COMMITTED,
             "server_side_binding": True,
-            "prepare_threshold": 1 if prepared else None,
+            "prepare_threshold": None,  # until journal.poolers.prepare_statements has looked
             **({"pool": {"min_size": 1, "max_size": pool_size, "timeout": 10}} if pool_size else {}),
         },
     }
+
+
+@receiver(connection_created)
+def _prepare_statements(connection: DatabaseWrapper, **_: Any) -> None:
+    prepare_statements(connection.connection)
 
 
 def session_params(params: dict[str, Any]) -> dict[str, Any]:
@@ -107,6 +116,7 @@ def tell_libpq(params: dict[str, Any]) -> None:
         variable = variables.get(keyword)
         if variable and keyword not in ("host", "port", "dbname", "user", "password"):
             os.environ[variable.decode()] = str(value)
+    os.environ["PGTZ"] = "UTC"  # not among the options: those are lost on a pooler, and times would be read wrong
 
 
 def unavailable(error: OperationalError) -> str:

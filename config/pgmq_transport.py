@@ -1,10 +1,15 @@
-"""kombu's transport for pgmq, with its queue declared safely by any number of processes at once."""
+"""kombu's transport for pgmq: its queue declared safely by many processes at once, and nothing kept in sessions
+behind a pooler."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kombu.transport import pgmq
+from pgmq import PGMQueue
+from psycopg_pool import ConnectionPool
+
+from journal.poolers import is_pooled
 
 HAS_TRIGGER = """
 SELECT EXISTS (
@@ -33,3 +38,29 @@ class Channel(pgmq.Channel):
 
 class Transport(pgmq.Transport):
     Channel: Any = Channel
+    client: Any
+
+    def establish_connection(self) -> Any:
+        """Listens only where it would hear: a pooler's session that was told LISTEN serves others from then on."""
+        made: Any = super().establish_connection()  # type: ignore[no-untyped-call]
+        pgmq_client: Any = self._get_pgmq_client()
+        with pgmq_client.pool.connection() as connection:
+            self.client.transport_options["use_notify"] = not is_pooled(connection)
+        return made
+
+    def _create_pgmq_client(self) -> PGMQueue:
+        """pgmq's own pool would prepare statements, which not every pooler keeps apart (journal.poolers)."""
+        options = self.client.transport_options
+        pool = ConnectionPool(
+            options["conn_string"],
+            kwargs={"prepare_threshold": None},
+            min_size=1,
+            max_size=options["pool_size"],
+            timeout=options["pool_timeout"],
+            open=True,
+        )
+        client = PGMQueue(
+            conn_string=options["conn_string"], vt=options["visibility_timeout"], init_extension=False, pool=pool
+        )
+        client._own_pool = True  # noqa: SLF001 - it closes the pool with itself
+        return client

@@ -97,7 +97,7 @@ DATABASE_POOL = env.count("SIGNOFF_DATABASE_POOL", database.default_pool_size)
 PREPARED_STATEMENTS = env.flag("SIGNOFF_PREPARED_STATEMENTS", default=True)
 DATABASE_ADDRESS = database.address()
 DATABASES: dict[str, Any] = {
-    "default": database.django_database(DATABASE_ADDRESS, pool_size=DATABASE_POOL, prepared=PREPARED_STATEMENTS),
+    "default": database.django_database(DATABASE_ADDRESS, pool_size=DATABASE_POOL),
 }
 # Settings of the Celery app (config.celery), under Celery's own names.
 CELERY = celery_settings(env.secret("SIGNOFF_BROKER_URL"), database.conninfo(DATABASE_ADDRESS))

@@ -14,9 +14,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from django.db import transaction
-from django.db.models.functions import Now
-
 from journal import bells, statements
 from journal.models import Worker
 from journal.states import Death
@@ -48,7 +45,7 @@ FROM (
         AND l.classid = %(space)s AND l.objid = journal_worker.id AND l.objsubid = 2
     ) AS held FROM journal_worker WHERE stopped_at IS NULL AND death IS NULL
 ) seen
-WHERE w.id = seen.id AND seen.held = (w.session_lost_at IS NOT NULL)
+WHERE w.id = seen.id AND w.is_watched AND seen.held = (w.session_lost_at IS NOT NULL)
 """
 
 # Both graces also count from the server's own start: after a restart no worker has a session, and none is dead.
@@ -63,9 +60,10 @@ WHERE stopped_at IS NULL AND death IS NULL AND id <> %(me)s
         AND session_lost_at IS NOT NULL))
 """
 
-# Not only at the moment of death: a claim may have been committed just after the dead worker's runs were freed.
+# Not only at the moment of death: a claim may have been committed just after the dead worker's runs were freed, or one
+# of them have been locked then. A worker that has said goodbye has no grade of death.
 OWNED_BY_DEAD = """
-SELECT DISTINCT w.id, coalesce(w.death, 'proved') FROM journal_run r JOIN journal_worker w ON w.id = r.worker_id
+SELECT DISTINCT w.id, w.death FROM journal_run r JOIN journal_worker w ON w.id = r.worker_id
 WHERE r.status = 'running' AND (w.death IS NOT NULL OR w.stopped_at IS NOT NULL)
 """
 
@@ -113,14 +111,19 @@ def prove_dead(*, pid: int) -> None:
 
 def declare_dead(worker_id: int, grade: Death | str) -> None:
     """Writes the death down and frees what the worker held. Doing it twice changes nothing."""
-    with transaction.atomic():
-        Worker.objects.filter(pk=worker_id, death=None).update(death=grade)
-        freed = statements.rows(statements.FREE_RUNS_OF, {"worker": worker_id, "grade": grade})
+    statements.rows("UPDATE journal_worker SET death = %s WHERE id = %s AND death IS NULL", [grade, worker_id])
+    _free_runs_of(worker_id, grade)
+
+
+def _free_runs_of(worker_id: int, grade: Death | str | None) -> None:
+    """After its end was committed: what is locked now, or cut short, the next sweep frees."""
+    freed = statements.rows(statements.FREE_RUNS_OF, {"worker": worker_id, "grade": grade})
     for run_id, deaths_alone in freed:
         if deaths_alone >= POISONED_AFTER:
             _block_poison(run_id, worker_id)
     if freed:
-        log.warning("worker %s is dead (%s): %d of its runs go on elsewhere", worker_id, grade, len(freed))
+        end = f"dead ({grade})" if grade else "gone"
+        log.warning("worker %s is %s: %d of its runs go on elsewhere", worker_id, end, len(freed))
         bells.ring()
 
 
@@ -136,9 +139,8 @@ def _block_poison(run_id: str, worker_id: int) -> None:
 
 def retire(worker_id: int) -> None:
     """A worker's own goodbye. What it could not hand back is free at once."""
-    with transaction.atomic():
-        Worker.objects.filter(pk=worker_id).update(stopped_at=Now())
-        statements.rows(statements.FREE_RUNS_OF, {"worker": worker_id, "grade": None})
+    statements.rows("UPDATE journal_worker SET stopped_at = clock_timestamp() WHERE id = %s", [worker_id])
+    _free_runs_of(worker_id, None)
 
 
 def sweep_dead(me: int, *, may_suspect: bool) -> None:
@@ -152,7 +154,7 @@ def sweep_dead(me: int, *, may_suspect: bool) -> None:
         for worker_id, grade in statements.rows(OVERDUE, {"me": me, "lease": LEASE, "grace": GRACE}):
             declare_dead(worker_id, grade)
     for worker_id, grade in statements.rows(OWNED_BY_DEAD, []):
-        declare_dead(worker_id, grade)
+        _free_runs_of(worker_id, grade)
 
 
 def _proved(me: int) -> Sequence[int]:

@@ -35,6 +35,7 @@ class Worker(models.Model):
     fingerprint = models.TextField(help_text="Of the authors' code that it has loaded.")
     started_at = models.DateTimeField(db_default=Now())
     heartbeat_at = models.DateTimeField(db_default=Now())
+    is_watched = models.BooleanField(db_default=True, help_text="Its session, if it is lost, makes others suspect it.")
     session_lost_at = models.DateTimeField(null=True)
     stopped_at = models.DateTimeField(null=True)
     death = models.TextField(null=True, help_text="proved, suspected or stale, if it was declared dead.")

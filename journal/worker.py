@@ -18,6 +18,7 @@ from journal import bells, leases, registry, statements, sweeping
 from journal.connections import close_all
 from journal.errors import LeaseLost
 from journal.models import Worker
+from journal.poolers import is_pooled
 from journal.runner import execute_claimed
 
 log = logging.getLogger("journal.worker")
@@ -37,9 +38,15 @@ CONNECTION_ONLY = (
 )
 
 BEAT = """
-UPDATE journal_worker SET heartbeat_at = clock_timestamp(), session_lost_at = NULL
+UPDATE journal_worker SET heartbeat_at = clock_timestamp(), is_watched = %s, session_lost_at = NULL
 WHERE id = %s AND death IS NULL AND stopped_at IS NULL RETURNING id
 """
+
+BEHIND_A_POOLER = (
+    "a pooler stands before the database, and no session is kept: a death on another machine is believed after %.0f s, "
+    "not %.0f; doorbells over it (pgmq) are not heard, and work is looked for twice a second; statements are not "
+    "prepared; idle_in_transaction_session_timeout is %s (docs/settings.md)"
+)
 
 MORE = (
     "SELECT EXISTS (SELECT 1 FROM journal_run WHERE status = 'ready' AND code = ANY(%s) AND NOT %s = ANY(blocked_by))"
@@ -92,7 +99,7 @@ class LocalWorker:
         if self._heart.age() > leases.LEASE:
             raise LeaseLost("this worker's heartbeat is older than its lease")
 
-    def _register(self) -> int:
+    def _register(self, *, is_watched: bool) -> int:
         me = leases.Process.mine()
         return Worker.objects.create(
             pid=me.pid,
@@ -101,6 +108,7 @@ class LocalWorker:
             process_started=me.started,
             capabilities=self._capabilities,
             fingerprint=self.fingerprint,
+            is_watched=is_watched,
         ).pk
 
     # ---- work
@@ -190,13 +198,17 @@ class LocalWorker:
 class _Heart:
     """The heartbeat, and the idle session whose loss makes others suspect a death.
 
-    The session is a connection of its own, outside the pool, that holds an advisory lock for as long as it lives."""
+    The session is a connection of its own, outside the pool, that holds an advisory lock for as long as it lives.
+    Behind a pooler the lock would stay with a session of the pooler's, and go with that: none is taken, and nobody
+    suspects this worker by it."""
 
-    def __init__(self, register: Callable[[], int]) -> None:
+    def __init__(self, register: Callable[..., int]) -> None:
         self._register = register
         self.worker_id = 0
         self._session: psycopg.Connection[Any] | None = None
-        self._locked = False
+        self._is_watched = True
+        self._wants_lock = False
+        self._said_what_is_lost = False
         self._last_beat = time.monotonic()
         self._steady_since = time.monotonic()
 
@@ -214,7 +226,7 @@ class _Heart:
         while not stopping.wait(pause):
             try:
                 self.beat()
-                pause = leases.HEARTBEAT if self._locked else 0.25
+                pause = 0.25 if self._wants_lock else leases.HEARTBEAT
             except (psycopg.Error, DatabaseError) as error:
                 log.warning("the heartbeat does not reach the database: %s", error)
                 self.close()
@@ -226,15 +238,18 @@ class _Heart:
         """Opens the session if need be, and beats. A worker that was declared dead goes on as a new one."""
         if self._session is None:
             self._session = self._connect()
-            self._locked = False
+            self._wants_lock = self._is_watched = not is_pooled(self._session)
+            if not self._is_watched:
+                self._say_what_is_lost(self._session)
         began = time.monotonic()
-        if self.worker_id == 0 or not self._session.execute(BEAT, [self.worker_id]).fetchone():
+        if self.worker_id == 0 or not self._session.execute(BEAT, [self._is_watched, self.worker_id]).fetchone():
             if self.worker_id:
                 log.warning("this worker was declared dead; it goes on under another number")
-            self.worker_id, self._locked = self._register(), False
-        if not self._locked:
+            self.worker_id = self._register(is_watched=self._is_watched)
+            self._wants_lock = self._is_watched
+        if self._wants_lock:
             found = self._session.execute("SELECT pg_try_advisory_lock(%s, %s)", [leases.LOCK_SPACE, self.worker_id])
-            self._locked = bool(found.fetchone()[0])  # type: ignore[index]
+            self._wants_lock = not found.fetchone()[0]  # type: ignore[index]
         if began - self._last_beat > 2 * leases.HEARTBEAT:
             self._steady_since = began
         self._last_beat = began
@@ -244,12 +259,23 @@ class _Heart:
             self._session.close()
             self._session = None
 
+    def _say_what_is_lost(self, session: psycopg.Connection[Any]) -> None:
+        """Once in a process, however often the session is opened again."""
+        if not self._said_what_is_lost:
+            self._said_what_is_lost = True
+            (cut,) = session.execute("SHOW idle_in_transaction_session_timeout").fetchone()  # type: ignore[misc]
+            log.warning(BEHIND_A_POOLER, leases.LEASE, leases.GRACE, cut)
+
     @staticmethod
     def _connect() -> psycopg.Connection[Any]:
         params = connection.get_connection_params()
         chosen = {name: params[name] for name in CONNECTION_ONLY if params.get(name)}
         return psycopg.connect(
-            **chosen, connect_timeout=3, autocommit=True, application_name=f"heartbeat signoff-{os.getpid()}"
+            **chosen,
+            connect_timeout=3,
+            autocommit=True,
+            prepare_threshold=None,
+            application_name=f"heartbeat signoff-{os.getpid()}",
         )
 
 

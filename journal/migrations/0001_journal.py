@@ -134,6 +134,12 @@ class Migration(migrations.Migration):
                 ("fingerprint", models.TextField(help_text="Of the authors' code that it has loaded.")),
                 ("started_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
                 ("heartbeat_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+                (
+                    "is_watched",
+                    models.BooleanField(
+                        db_default=True, help_text="Its session, if it is lost, makes others suspect it."
+                    ),
+                ),
                 ("session_lost_at", models.DateTimeField(null=True)),
                 ("stopped_at", models.DateTimeField(null=True)),
                 (

@@ -86,8 +86,14 @@ def test_an_address_becomes_key_and_value_pairs() -> None:
     assert (back["host"], back["sslmode"]) == ("/run/pg", "require")
 
 
-def test_without_prepared_statements_cursors_need_no_server_side_state() -> None:
-    entry = django_database({"dbname": "x"}, pool_size=0, prepared=False)
-    assert entry["OPTIONS"]["prepare_threshold"] is None
-    assert entry["DISABLE_SERVER_SIDE_CURSORS"] is True
-    assert "pool" not in entry["OPTIONS"]
+def test_without_a_pool_each_thread_has_a_connection_of_its_own() -> None:
+    assert "pool" not in django_database({"dbname": "x"}, pool_size=0)["OPTIONS"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_statements_are_not_prepared_where_that_is_switched_off(settings: Any) -> None:
+    settings.PREPARED_STATEMENTS = False
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+    connection.ensure_connection()
+    assert connection.connection.prepare_threshold is None

@@ -73,6 +73,14 @@ def test_a_session_that_came_back_clears_the_suspicion(judge: int) -> None:
             cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [leases.LOCK_SPACE, row.pk])
 
 
+def test_a_session_that_says_nothing_makes_nobody_suspect_its_worker(judge: int) -> None:
+    """As behind a pooler."""
+    row = worker(is_watched=False)
+    leases.sweep_dead(judge, may_suspect=True)
+    row.refresh_from_db()
+    assert row.session_lost_at is None
+
+
 def test_no_heartbeat_for_the_lease_is_stale(judge: int) -> None:
     row = worker()
     moved(row, "heartbeat_at", leases.LEASE - 3)
