@@ -66,12 +66,17 @@ class Ringer:
 
 
 _ringer = Ringer()
-atexit.register(_ringer.flush, FLUSH)
 
 
 def ring() -> None:
     """Says now that there is work."""
     _ringer.ring()
+
+
+@atexit.register
+def flush() -> None:
+    """Lets the last bell get out, for at most FLUSH seconds."""
+    _ringer.flush(FLUSH)
 
 
 def ring_after_commit() -> None:

@@ -1,4 +1,4 @@
-"""Deaths and what only looks like one, counted and timed, with real workers and default settings. A12, B10, B12."""
+"""Deaths and what only looks like one, counted and timed, with real workers and default settings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fresh(tmp_path: Path, number: int) -> Path:
 def test_a_killed_worker_s_step_begins_elsewhere_within_seconds(
     service_of_plain: Service, farm: Farm, tmp_path: Path
 ) -> None:
-    """Median at most 2 s, the worst of 50 at most 10 s."""
+    """Median at most 2 s, the worst of 50 at most 10 s. B12: whatever ends the process, no run stays `running`."""
     service, took = service_of_plain, []
     farm.add()
     for number in range(counts.of(50, at_least=5)):
@@ -99,7 +99,7 @@ def test_a_zombie_writes_nothing_and_learns_it(service_of_plain: Service, tmp_pa
 
 
 def test_a_rolling_restart_under_load_strands_and_doubles_nothing(service_of_plain: Service, tmp_path: Path) -> None:
-    """A12, B10: old workers are asked to go while new ones come and runs keep starting."""
+    """A11, A12, B10: old workers are asked to go while new ones come, all of one name, and runs keep starting."""
     service, chance = service_of_plain, Random(counts.SEED)
     workers: list[Child] = [service.start_worker(), service.start_worker()]
     started: list[tuple[str, Path]] = []
@@ -119,6 +119,25 @@ def test_a_rolling_restart_under_load_strands_and_doubles_nothing(service_of_pla
     assert service.value("SELECT count(*) FROM journal_run WHERE deaths > 0") == 0
 
 
+def test_a_stop_that_ends_in_a_kill_is_no_failure(service_of_plain: Service, tmp_path: Path) -> None:
+    """B10: a container is stopped in the middle of a long step. The step begins again elsewhere, and has not failed."""
+    service = service_of_plain
+    workers = [service.start_worker(), service.start_worker()]
+    run = runs.start(plain.three_steps, str(tmp_path))
+    wait_for(lambda: marks(tmp_path, "second"), 20, "the step begins")
+    stopped = next(worker for worker in workers if worker.pid == holder_of(service, run.id))
+    stopped.terminate()
+    wait_for(lambda: "shutdown" in stopped.output().lower(), 20, "it has heard")
+    assert service.value("SELECT status FROM journal_run") == "running"
+    stopped.kill()
+    wait_for(lambda: len(marks(tmp_path, "second")) == 2, leases.LEASE + 1, "it begins again")
+    open_gate(tmp_path, "second")
+    completed(service, run.id)
+    kinds = [event["kind"] for event in service.json("show_run", run.id)["events"]]
+    assert kinds == ["run_started", *["step_completed"] * 3, "run_completed"]
+    assert [len(marks(tmp_path, place)) for place in ("first", "second", "third")] == [1, 2, 1]
+
+
 def terminated(service: Service, worker: Child) -> None:
     assert service.terminate_sessions(worker) > 0
 
@@ -133,6 +152,21 @@ def test_a_result_outlives_the_database_s_absence(service_of_plain: Service, tmp
     service.restart_postgres()
     completed(service, run.id, timeout=60)
     assert len(marks(tmp_path, "takes")) == len(marks(tmp_path, "after")) == 1
+
+
+def test_sessions_that_the_server_ends_because_they_idle_cost_nothing(
+    service_of_plain: Service, tmp_path: Path
+) -> None:
+    """A27, A28: `idle_session_timeout`, shorter than the step. Nothing is executed twice, and bells are heard again."""
+    service = service_of_plain
+    service.rows(f"ALTER DATABASE {service.database} SET idle_session_timeout = '3s'")
+    worker = service.start_worker()
+    run = runs.start(plain.slow_step, str(tmp_path), 8)
+    wait_for(lambda: marks(tmp_path, "takes"), 20, "the step begins")
+    completed(service, run.id)
+    assert len(marks(tmp_path, "takes")) == len(marks(tmp_path, "after")) == 1
+    assert service.value("SELECT count(*) FROM journal_worker") == 1, "it was never taken for dead"
+    assert worker.is_alive
 
 
 def test_poison_is_blocked_and_its_neighbours_finish(service_of_plain: Service, farm: Farm, tmp_path: Path) -> None:
