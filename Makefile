@@ -66,7 +66,7 @@ SECONDS := 100
 SEED := 1
 chaos: $(VENV)/.dev ## the counts that make test does a twentieth of; SECONDS=100 of kills, SEED=1
 	@SIGNOFF_TEST_FULL=1 SIGNOFF_TEST_SEED=$(SEED) SIGNOFF_TEST_CHAOS_SECONDS=$(SECONDS) \
-	  $(BIN)/python -m pytest -s --timeout 3600 tests/chaos tests/journal
+	  $(BIN)/python -m pytest -s --timeout 3600 tests/chaos tests/journal tests/approvals
 
 sabotage: $(VENV)/.dev ## break the engine and the verdict, place by place; each must turn a test red
 	@$(BIN)/python -m tests.sabotage

@@ -8,9 +8,10 @@ from approvals.models import Approval
 from approvals.record import Record, lock
 from approvals.states import Status, Via
 from approvals.waking import wake
-from journal.errors import Tampered, UnknownRun
+from journal.errors import Tampered
 from journal.hooks import WaitDue
-from journal.locking import lock_run
+from journal.locking import lock_run_if_free
+from journal.reconnecting import retried
 
 
 def expire(record: Record) -> None:
@@ -20,12 +21,15 @@ def expire(record: Record) -> None:
 
 def expire_due(due: WaitDue) -> None:
     """The hook `wait_due`: a run waits for an approval whose deadline has come."""
+    retried(lambda: _expire_due(due), f"the end of the time of {due.reference}")
+
+
+def _expire_due(due: WaitDue) -> None:
     with transaction.atomic(durable=True):
+        if lock_run_if_free(due.run_id) is None:
+            return  # by somebody who decides, perhaps, and looks at the clock then; else the next sweep does
         try:
-            lock_run(due.run_id)
             record = lock(due.reference)
-        except UnknownRun:
-            return
         except Tampered:
             # The run has to look at it, to be blocked by it.
             altered = Approval.objects.filter(pk=due.reference, run=due.run_id).first()

@@ -7,14 +7,11 @@ its decision.
 
 from __future__ import annotations
 
-import logging
-import random
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import connection, transaction
 
 from approvals import verdicts
 from approvals.deadlines import expire
@@ -42,17 +39,15 @@ from approvals.standing import People, load_people, names_in, parties_of, standi
 from approvals.states import Choice, EntryKind, Status, Via
 from approvals.text import storable
 from approvals.waking import wake
+from journal.connections import in_transaction
 from journal.context import in_run
 from journal.errors import Tampered, UnknownRun
 from journal.ids import parse_id
 from journal.locking import lock_run
-
-log = logging.getLogger("approvals.decisions")
+from journal.reconnecting import retried
 
 LONGEST_REASON = 10_000
 """Characters."""
-ATTEMPTS = 5
-"""How often a decision is tried that the database broke off: a deadlock, a lost connection."""
 
 _DONE = {Choice.APPROVE: "approved", Choice.REJECT: "rejected"}
 
@@ -107,7 +102,7 @@ def decide(
     """
     if in_run():
         raise InRun()
-    if connection.in_atomic_block:
+    if in_transaction(connection):
         raise InTransaction()
     if via not in (Via.BROWSER, Via.COMMAND):
         raise ValueError(f"nobody decides via {via!r}")
@@ -117,7 +112,9 @@ def decide(
         revision, digest.lower(), actor.pk, _choice(verdict), _reason(reason or ""), Via(via), authenticated_by
     )
     approval_id = approval if isinstance(approval, str) else approval.id
-    answer = _persistently(parse_id(approval_id), said)
+    known_id = parse_id(approval_id)
+    # Deciding twice is harmless, so an unknown commit is too.
+    answer = retried(lambda: _decide(known_id, said), f"deciding {known_id}", also_if_lost=True)
     if isinstance(answer, Refusal):
         raise answer
     return answer
@@ -134,20 +131,6 @@ def _reason(reason: str) -> str:
     if len(kept) > LONGEST_REASON:
         raise ReasonTooLong(len(kept), LONGEST_REASON)
     return kept
-
-
-def _persistently(approval_id: str, said: _Said) -> Outcome | Refusal:
-    """Decides, again if the database broke it off. Deciding twice is harmless, so an unknown commit is too."""
-    for attempt in range(1, ATTEMPTS + 1):
-        try:
-            return _decide(approval_id, said)
-        except (OperationalError, InterfaceError) as error:
-            if attempt == ATTEMPTS:
-                raise
-            log.warning("deciding %s was broken off: %s", approval_id, error, extra={"action": "decide_again"})
-            connection.close_if_unusable_or_obsolete()
-            time.sleep(random.uniform(0.01, 0.05) * attempt)  # noqa: S311 - spreads those that collided
-    raise AssertionError
 
 
 def _decide(approval_id: str, said: _Said) -> Outcome | Refusal:

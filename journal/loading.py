@@ -25,6 +25,7 @@ def load(run_id: str, epoch: int, holder: Holder) -> Loaded:
     (row,) = statements.rows(statements.LOAD_RUN, [run_id])
     (_, workflow, version, key, labels, actor_id, actor_name, owner, seq, generation) = row[:10]
     (branch, inbox_count, recorded_by, head, held_epoch, status, moment) = row[10:]
+    anchor = Anchor(moment)  # now: a long history would else make this clock slow, and the waits short
     if (held_epoch, status) != (epoch, "running"):
         raise LeaseLost()
     events = [past_event(found) for found in statements.rows(statements.LOAD_HISTORY, [run_id])]
@@ -44,7 +45,7 @@ def load(run_id: str, epoch: int, holder: Holder) -> Loaded:
             seq=seq,
             digest=events[-1].digest,
             place=(generation, branch),
-            anchor=Anchor(moment),
+            anchor=anchor,
             fingerprint=holder.fingerprint,
         ),
         recorded_by=recorded_by,

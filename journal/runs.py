@@ -78,7 +78,7 @@ def start(
     May be called inside the caller's own transaction: rolled back, nothing happened; committed, the run cannot be
     lost. `actor` is the starter: a user, or the name of a service. A point of `priority` is worth ten minutes of
     waiting for a worker. Raises KeyConflict, TypeError, ValueError, Unstorable, InWorkflow; none of them harms the
-    caller's transaction.
+    caller's transaction. Inside it a deadlock is the caller's; else it is done again here.
     """
     context.refuse_in_workflow("runs.start")
     if type(priority) is not int:
@@ -181,7 +181,8 @@ def signal(run_id: str, name: str, payload: Any = None, *, key: str | None = Non
 
     May be called inside the caller's transaction: it counts from its commit, and holds up nobody before. Sent
     again with the same `key`, it is the same message. Raises UnknownRun, RunEnded, TypeError, ValueError, Unstorable,
-    InWorkflow; none of them harms the caller's transaction.
+    InWorkflow; none of them harms the caller's transaction. Inside it a deadlock is the caller's; else it is done
+    again here.
     """
     context.refuse_in_workflow("runs.signal")
     inbox.send_signal(run_id, name, payload, key=key, actor=identify(actor))

@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db import connection
 
+from journal.reconnecting import retried
+
 # The holder's hand on the run: every append goes through this UPDATE. A plain read of the epoch would lock
 # nothing, and a zombie's event would be committed after the next claim.
 FENCE = """
@@ -133,10 +135,11 @@ UPDATE journal_run r SET status = 'ready', state_at = journal_clock(), claim_at 
 FROM candidate WHERE r.id = candidate.id RETURNING r.id
 """
 
-# A worker that says goodbye frees its runs; one that died is also counted against them.
+# A worker that says goodbye frees its runs; one that died is also counted against them. What is locked is passed by
+# (waiting for it, every worker's sweep would stop where one session hangs), and found by the next sweep.
 FREE_RUNS_OF = """
 WITH held AS (
-    SELECT id FROM journal_run WHERE worker_id = %(worker)s AND status = 'running' ORDER BY id FOR NO KEY UPDATE
+    SELECT id FROM journal_run WHERE worker_id = %(worker)s AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE journal_run r SET status = 'ready', worker_id = NULL, freed_by = %(grade)s, state_at = journal_clock(),
        claim_at = journal_claim_at(priority, true),
@@ -154,7 +157,13 @@ WHERE id = %(run)s AND status = 'ready' AND deaths_alone >= %(limit)s
 
 
 def rows(sql: str, params: Sequence[Any] | dict[str, Any]) -> list[tuple[Any, ...]]:
-    """The rows that one statement returns, through psycopg's own cursor on Django's connection."""
+    """The rows that one statement returns, through psycopg's own cursor on Django's connection.
+
+    A statement that is a transaction of its own is done again if it was broken off by a deadlock or the like."""
+    return retried(lambda: _rows(sql, params), "a statement")
+
+
+def _rows(sql: str, params: Sequence[Any] | dict[str, Any]) -> list[tuple[Any, ...]]:
     connection.ensure_connection()
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
         cursor.execute(sql, params)

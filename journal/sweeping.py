@@ -20,12 +20,16 @@ WHERE w.due_at <= journal_clock() AND w.kind = ANY(%s) ORDER BY w.due_at LIMIT 5
 
 # A claim whose commit this worker never heard of: leased to it, and in none of its threads.
 RELEASE_FORGOTTEN = """
-UPDATE journal_run SET status = 'ready', worker_id = NULL, state_at = journal_clock(),
+WITH forgotten AS (
+    SELECT id FROM journal_run
+    WHERE worker_id = %s AND status = 'running' AND claimed_at < journal_clock() - interval '10 seconds'
+      AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[], %s::int[]) AS held(id, epoch)
+                      WHERE held.id = journal_run.id AND held.epoch = journal_run.epoch)
+    FOR NO KEY UPDATE SKIP LOCKED
+)
+UPDATE journal_run r SET status = 'ready', worker_id = NULL, state_at = journal_clock(),
        claim_at = journal_claim_at(priority, true)
-WHERE worker_id = %s AND status = 'running' AND claimed_at < journal_clock() - interval '10 seconds'
-  AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[], %s::int[]) AS held(id, epoch)
-                  WHERE held.id = journal_run.id AND held.epoch = journal_run.epoch)
-RETURNING id
+FROM forgotten WHERE r.id = forgotten.id RETURNING r.id
 """
 
 

@@ -91,7 +91,8 @@ def _take(execution: Execution, wait: OpenWait, opened: list[Draft]) -> Any:
     """The signal, if it is there; the end of the time, if that is past; else sleeps."""
     inbox, count = execution.loaded.inbox, execution.loaded.inbox_count
     while True:
-        message = next((found for found in inbox if _answers(found, wait)), None)
+        # What is there when the wait is opened has come already, whatever this process takes the time to be.
+        message = next((found for found in inbox if _answers(found, wait) and (opened or _in_time(found, wait))), None)
         if message is not None:
             return _receive(execution, wait, opened, message)
         if wait.due_at is None or execution.writer.anchor.now() < wait.due_at:
@@ -113,8 +114,10 @@ def _looked_again(execution: Execution, path: str) -> list[InboxMessage]:
 
 
 def _answers(message: InboxMessage, wait: OpenWait) -> bool:
-    if message.kind != MessageKind.SIGNAL or message.name != wait.name:
-        return False
+    return message.kind == MessageKind.SIGNAL and message.name == wait.name
+
+
+def _in_time(message: InboxMessage, wait: OpenWait) -> bool:
     return wait.due_at is None or message.arrived_at <= wait.due_at
 
 

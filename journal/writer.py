@@ -16,7 +16,7 @@ from journal.errors import LeaseLost
 from journal.locking import lock_run
 from journal.models import Run
 from journal.plaintext import cleaned, cleaned_all
-from journal.reconnecting import TRANSIENT, Patience
+from journal.reconnecting import TRANSIENT, Patience, retried
 from journal.states import EventKind, WaitKind
 
 T = TypeVar("T")
@@ -148,7 +148,7 @@ class Writer:
                 if built.rows:
                     self._execute(built, plan.change or Change(GOES_ON, (self.fingerprint,)), (), plan.takes, None)
 
-        self._persist(attempt, lambda: built)
+        self._persist(lambda: retried(attempt, f"a transaction of run {self.run_id}"), lambda: built)
         return answer[0]
 
     def _check_holder(self, run: Run) -> None:

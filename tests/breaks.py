@@ -13,15 +13,27 @@ class Break:
     new: str
     tests: tuple[str, ...]
 
+    def broken(self, sound: str) -> str:
+        """The file's text with the break in it. Raises ValueError where `old` is not there exactly once."""
+        if sound.count(self.old) != 1:
+            raise ValueError(f"{self.name}: {self.file} has {sound.count(self.old)} places like {self.old!r}")
+        return sound.replace(self.old, self.new)
+
 
 def _engine(name: str, file: str, old: str, new: str, *tests: str) -> Break:
     return Break(name, f"journal/{file}", old, new, tuple(f"tests/journal/{test}" for test in tests))
+
+
+def _pooler(name: str, file: str, old: str, new: str, test: str) -> Break:
+    return Break(name, file, old, new, (f"tests/chaos/test_pgbouncer.py::test_{test}",))
 
 
 RACES = "test_races.py::test_"
 REPLAY = "test_replay.py::test_"
 MISMATCH = "test_mismatch.py::test_"
 HOSTILE = "test_hostile_authors.py::test_"
+WAKEUPS = "test_wakeups.py::test_"
+COLLISIONS = "test_collisions.py::test_"
 
 ENGINE = [
     _engine(
@@ -66,7 +78,7 @@ ENGINE = [
     ),
     _engine(
         "unwinding is not sticky", "execution.py",
-        "        if self.unwinding is not None:\n            raise self.unwinding\n", "        return\n",
+        "            raise self.unwinding\n", "            return\n",
         RACES + "unwinding_is_sticky",
     ),
     _engine(
@@ -89,7 +101,7 @@ ENGINE = [
     ),
     _engine(
         "the dead are looked at once", "leases.py",
-        "    for worker_id, grade in statements.rows(OWNED_BY_DEAD, []):\n        declare_dead(worker_id, grade)\n", "",
+        "in statements.rows(OWNED_BY_DEAD, []):", "in []:",
         RACES + "a_run_held_by_a_dead_worker_is_found_also_later",
     ),
     _engine(
@@ -220,5 +232,71 @@ ENGINE = [
         "neighbours are blamed", "statements.py",
         "CASE WHEN %(grade)s::text IS NOT NULL AND is_alone THEN 1", "CASE WHEN %(grade)s::text IS NOT NULL THEN 1",
         "test_poison.py::test_a_neighbour_in_the_same_worker_is_never_blocked",
+    ),
+    _engine(
+        "what collides is not done again", "reconnecting.py",
+        "not (also_if_lost or _is_collision(error))", "not also_if_lost",
+        COLLISIONS + "a_deadlock_is_nobody_s_business",
+    ),
+    _engine(
+        "what collides is done again in the caller's transaction", "reconnecting.py",
+        "if in_transaction(connection) or not", "if not",
+        COLLISIONS + "a_deadlock_inside_the_caller_s_transaction_is_the_caller_s",
+    ),
+    _engine(
+        "the recovery waits for a locked run", "statements.py",
+        "AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED", "AND status = 'running' FOR NO KEY UPDATE",
+        "test_recovery.py::test_a_run_that_is_locked_holds_up_the_recovery_of_no_other",
+    ),
+    _engine(
+        "a worker waits for a forgotten run that is locked", "sweeping.py",
+        "    FOR NO KEY UPDATE SKIP LOCKED\n", "    FOR NO KEY UPDATE\n",
+        "test_recovery.py::test_a_forgotten_run_that_is_locked_holds_up_no_other",
+    ),
+    _engine(
+        "a goodbye is a death", "leases.py",
+        "SELECT DISTINCT w.id, w.death FROM", "SELECT DISTINCT w.id, coalesce(w.death, 'proved') FROM",
+        "test_recovery.py::test_what_a_leaving_worker_could_not_free_is_no_death",
+    ),
+    _engine(
+        "timers wait for a locked run", "statements.py",
+        "ORDER BY r.id FOR NO KEY UPDATE SKIP LOCKED", "ORDER BY r.id FOR NO KEY UPDATE",
+        WAKEUPS + "a_signal_that_has_the_run_first_is_in_time_and_the_timer_passes_it_by",
+    ),
+    _engine(
+        "the end of the time does not compare the counter", "waits.py",
+        "execution.append(*opened, timed_out, inbox=count)", "execution.append(*opened, timed_out)",
+        WAKEUPS + "a_signal_against_the_end_of_the_time_while_the_run_executes",
+    ),
+    _engine(
+        "what has come already may be late", "waits.py",
+        "(opened or _in_time(found, wait))", "_in_time(found, wait)",
+        WAKEUPS + "what_has_come_already_is_taken_although_the_wait_is_over_before_it_begins",
+    ),
+    _engine(
+        "the clock is taken up after the history", "loading.py",
+        "            anchor=anchor,\n", "            anchor=Anchor(moment),\n",
+        RACES + "the_clock_goes_on_while_a_long_history_is_read",
+    ),
+    _engine(
+        "a worker is suspected by a session that says nothing", "leases.py",
+        "AND w.is_watched AND", "AND",
+        "test_leases.py::test_a_session_that_says_nothing_makes_nobody_suspect_its_worker",
+    ),
+    _pooler(
+        "a lock is left with the pooler", "journal/worker.py",
+        "self._wants_lock = self._is_watched = not is_pooled(self._session)",
+        "self._wants_lock = self._is_watched = True",
+        "a_worker_that_cannot_beat_is_not_suspected_by_sessions_that_the_pooler_closes",
+    ),
+    _pooler(
+        "statements are prepared behind a pooler", "journal/poolers.py",
+        " and not is_pooled(connection):", ":",
+        "no_statement_is_answered_by_another_of_its_name",
+    ),
+    _pooler(
+        "doorbells prepare statements", "config/pgmq_transport.py",
+        '            kwargs={"prepare_threshold": None},\n', "",
+        "a_killed_worker_s_step_begins_again_elsewhere",
     ),
 ]  # fmt: skip

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.conf import settings
 from django.db import connections
+from django.test import TransactionTestCase
 from playwright.sync_api import Browser, sync_playwright
 from psycopg.conninfo import conninfo_to_dict
 
 from config.database import django_database
 from tests import machine
-from tests.databases import DatabaseServer
+from tests.databases import DatabaseServer, keep_pristine
 from tests.harness import Service
 
 if TYPE_CHECKING:
@@ -38,13 +39,26 @@ def django_db_modify_db_settings(database_server: DatabaseServer) -> None:
     bind_django(database_server.params)
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Extends pytest-django's: tests that commit put the database back by our SQL instead of Django's flush."""
+    with django_db_blocker.unblock():
+        pristine = keep_pristine()
+
+    def put_back(_: TransactionTestCase) -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute(pristine)
+
+    TransactionTestCase._fixture_teardown = put_back  # type: ignore[attr-defined]
+
+
 def bind_django(params: dict[str, Any]) -> dict[str, Any]:
     """Points Django's connection of this process at another database; its settings before that."""
     connection = connections["default"]
     before = dict(connection.settings_dict)
     connections.close_all()
     connection.close_pool()  # type: ignore[attr-defined]
-    entry = django_database(params, pool_size=settings.DATABASE_POOL, prepared=settings.PREPARED_STATEMENTS)
+    entry = django_database(params, pool_size=settings.DATABASE_POOL)
     connection.settings_dict.update(entry)
     return before
 

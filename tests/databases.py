@@ -11,6 +11,7 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
+from django.db import connection
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -82,6 +83,20 @@ class DatabaseServer:
         maintenance = make_conninfo(**{**self.params, "dbname": "postgres"})
         with psycopg.connect(maintenance, autocommit=True) as connection:
             connection.execute(statement)
+
+
+def keep_pristine() -> str:
+    """Keeps a copy of what Django's database holds now, and answers with the SQL that puts it back as it was.
+
+    Django's own flush makes every content type, permission and role anew, which takes longer than most tests."""
+    tables = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE SCHEMA pristine")
+        for name in tables:
+            cursor.execute(f'CREATE TABLE pristine."{name}" AS TABLE public."{name}"')
+    names = ", ".join(f'"{name}"' for name in tables)
+    back = (f'INSERT INTO public."{name}" TABLE pristine."{name}"' for name in tables)
+    return "; ".join([f"TRUNCATE {names}", *back])
 
 
 def migrate(url: str) -> None:

@@ -129,6 +129,7 @@ class Service:
         self.broker = PGMQ
         self.env: dict[str, str] = {}  # more variables for the processes, or other values
         self.children: list[Child] = []
+        self._own: psycopg.Connection[dict[str, Any]] | None = None
 
     # -- commands ----------------------------------------------------------------------------
 
@@ -210,9 +211,10 @@ class Service:
 
     def rows(self, query: str, *params: Any) -> list[dict[str, Any]]:
         """The rows of one statement, committed."""
-        with self.connect(autocommit=True) as connection:
-            cursor = connection.execute(query.encode(), params or None)
-            return cursor.fetchall() if cursor.description else []
+        if self._own is None or self._own.closed:  # kept: tests look fifty times a second, and connecting is dear
+            self._own = self.connect(autocommit=True)
+        cursor = self._own.execute(query.encode(), params or None)
+        return cursor.fetchall() if cursor.description else []
 
     def value(self, query: str, *params: Any) -> Any:
         """The first column of the first row."""
@@ -229,13 +231,19 @@ class Service:
     def restart_postgres(self) -> None:
         """Restarts the session's server in the middle of everything; Django's sessions here are new after it."""
         connections.close_all()
+        self._hang_up()
         self.server.restart()
 
     def close(self) -> None:
         """Ends every process and drops the database."""
         for child in self.children:
             child.close()
+        self._hang_up()
         self.server.drop(self.database)
+
+    def _hang_up(self) -> None:
+        if self._own is not None:
+            self._own.close()
 
 
 def _answers(url: str) -> bool:

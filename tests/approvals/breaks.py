@@ -95,7 +95,33 @@ APPROVALS = [
     ),
     _approval(
         "deciding inside a transaction is let through", "approvals/decisions.py",
-        "    if connection.in_atomic_block:\n", "    if connection.vendor == '':\n",
+        "    if in_transaction(connection):\n", "    if connection.vendor == '':\n",
         "decisions.py::test_deciding_inside_a_transaction_is_refused",
+    ),
+    _approval(
+        "a decision whose session is lost is lost too", "approvals/decisions.py",
+        "also_if_lost=True", "also_if_lost=False",
+        "races.py::test_a_session_that_is_cut_off_in_the_middle_loses_no_decision",
+    ),
+    _approval(
+        "decide locks the approval before the run", "approvals/decisions.py",
+        "            lock_run(found)\n            record = lock(approval_id)\n",
+        "            record = lock(approval_id)\n            lock_run(found)\n",
+        "storm.py",
+    ),
+    _approval(
+        "a late decision is none of its own business", "approvals/decisions.py",
+        "    if record.is_overdue:\n", "    if record.now is None:\n",
+        "deadline_race.py::test_a_decision_that_waits_over_the_deadline_is_late_and_says_so_itself",
+    ),
+    _approval(
+        "a deadline waits for the run's lock", "journal/locking.py",
+        "_locked(run_id, skip_locked=True)", "_locked(run_id)",
+        "deadline_race.py::test_a_decision_that_has_the_lock_at_the_deadline_stands",
+    ),
+    _approval(
+        "the deadline wakes nobody", "approvals/deadlines.py",
+        "            wake(record.approval)\n", "",
+        "deadline_race.py::test_a_decision_that_waits_while_the_end_is_entered_is_late",
     ),
 ]  # fmt: skip

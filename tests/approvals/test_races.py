@@ -9,14 +9,19 @@ from typing import Any
 
 import pytest
 from django.db import OperationalError, connection
+from django.db.models import F
 
 from approvals import decisions
+from approvals.deadlines import expire_due
 from approvals.decisions import Outcome
 from approvals.errors import AlreadyDecided, DeadlinePassed
-from approvals.models import Entry
+from approvals.models import Approval, Entry
 from approvals.verifying import verify
+from journal.hooks import WaitDue
+from journal.locking import lock_run
 from journal.models import Message
 from tests.approvals.scene import Racer, Scene, another_session, locked_run, moved_clock
+from tests.journal.colliding import deadlocked, overtaken
 from tests.waiting import wait_for
 
 
@@ -78,31 +83,58 @@ def test_a_decision_that_waited_past_the_deadline_is_late(scene: Scene) -> None:
     assert approval.status == "expired"
 
 
-def test_a_deadlock_is_tried_again_and_nobody_sees_it(scene: Scene) -> None:
-    """CASES A26: another session takes the locks in the wrong order; PostgreSQL breaks the knot, decide tries again."""
+@pytest.mark.parametrize("how", ["deadlock detected", "could not serialize access"])
+@pytest.mark.parametrize("what", ["decision", "deadline"])
+def test_what_is_broken_off_is_done_again_and_nobody_sees_it(
+    scene: Scene, caplog: pytest.LogCaptureFixture, what: str, how: str
+) -> None:
+    """A26: another session takes the locks in the wrong order, or changes what the call has to see as it was."""
+    approval = scene.start()
+    same = Approval.objects.filter(pk=approval.pk)
+    due = WaitDue(approval.run_id, approval.generation, approval.branch, approval.path, approval.id)
+    call = (lambda: scene.decide(approval, "mara")) if what == "decision" else (lambda: expire_due(due))
+    with ExitStack() as late, caplog.at_level("WARNING", logger="journal.reconnecting"):
+        if what == "deadline":
+            late.enter_context(moved_clock(timedelta(hours=49)))
+        if how == "deadlock detected":
+            outcome = deadlocked(
+                call, hold=lambda: list(same.select_for_update(of=("self",))), cross=lambda: lock_run(approval.run_id)
+            )
+        else:
+            outcome = overtaken(call, change=lambda: same.update(summary=F("summary")))
+        assert how in caplog.text, "nothing collided"
+        assert not isinstance(outcome, Exception), outcome
+        expire_due(due)  # the other may still have had the run when the sweep did it again
+    approval.refresh_from_db()
+    assert approval.status == ("approved" if what == "decision" else "expired")
+    assert Entry.objects.filter(approval=approval, kind="verdict").count() == 1
+    assert Message.objects.filter(run=approval.run_id).count() == 1
+
+
+def test_a_session_that_is_cut_off_in_the_middle_loses_no_decision(scene: Scene) -> None:
+    """A27, in the web process: its session is ended while it waits for the run's lock."""
     approval = scene.start()
     with another_session() as session:
-        session.execute("SET deadlock_timeout = '60s'")  # so that the decision is the one that is broken off
-        session.execute("SELECT id FROM approvals_approval WHERE id = %s FOR NO KEY UPDATE", [approval.id])
-        racer = Racer(lambda: scene.decide(approval, "mara"))
-        wait_for(_waits_to_look, what="the decision waits for the approval's lock, before it has looked")
         session.execute("SELECT id FROM journal_run WHERE id = %s FOR NO KEY UPDATE", [approval.run_id])
+        racer = Racer(lambda: scene.decide(approval, "mara"))
+        wait_for(lambda: _cut_off_who_waits(), what="the decision waits for the run's lock")
     outcome = racer.outcome()
     assert isinstance(outcome, Outcome), outcome
+    assert not outcome.is_repeated
     assert Entry.objects.filter(approval=approval, kind="vote").count() == 1
 
 
-def _waits_to_look() -> bool:
+def _cut_off_who_waits() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            " AND query LIKE 'SELECT%approvals_approval%'"
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
-        return bool(cursor.fetchone()[0])
+        return int(cursor.fetchone()[0])
 
 
-def test_a_lost_connection_loses_no_decision(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """CASES A27: the commit may or may not have happened; said again, it is the same decision."""
+def test_a_commit_whose_answer_is_lost_loses_no_decision(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A27: the commit may or may not have happened; said again, it is the same decision."""
     approval = scene.start()
     real = decisions._decide
     fell: list[int] = []

@@ -12,6 +12,7 @@ from celery import current_app
 from django.db import OperationalError, connection, transaction
 
 from journal import bells, leases, runs, statements, step, wait_for_signal, workflow
+from journal.clock import db_now
 from journal.errors import LeaseLost
 from journal.loading import load
 from journal.locking import lock_run
@@ -19,6 +20,7 @@ from journal.models import Event, Message, Run, Worker
 from journal.runner import execute_claimed
 from journal.states import EventKind
 from journal.writer import Draft, Writer
+from tests.journal.colliding import Session, arriving, hindered
 from tests.journal.inprocess import TestHolder
 from tests.journal.test_starting import _lock_waits, in_thread
 from tests.waiting import wait_for
@@ -84,35 +86,39 @@ def test_a_released_run_takes_nothing_from_its_old_holder_before_the_next_claim(
 
 @pytest.mark.parametrize("first", ["signal", "suspend"])
 def test_a_signal_against_the_suspend_is_never_lost(first: str) -> None:
-    """ENGINE 12, both orders: the one that comes second waits for the row and sees what the first did."""
-    holder = TestHolder()
-    run = runs.start(waits_for_go)
+    """ENGINE 12, both orders: the second is seen waiting for the run's row, and sees then what the first did."""
+    holder, run = TestHolder(), runs.start(waits_for_go)
     claim = holder.claim()
     assert claim is not None
-    gate = Gate(run.id)
-    jobs = {
-        "signal": lambda: runs.signal(run.id, "go", 7),
-        "suspend": lambda: execute_claimed(*claim, holder),
-    }
-    leading = in_thread(jobs.pop(first))
-    wait_for(lambda: _lock_waits() == 1, what=f"the {first} waits")
-    following = in_thread(jobs.popitem()[1])
-    wait_for(lambda: _lock_waits() == 2, what="the other waits behind it")
-    gate.open()
-    for thread in (leading, following):
-        thread.join(10)
-    holder.work()
+    if first == "signal":
+        signal = arriving(run.id)
+        suspend = Session(lambda: execute_claimed(*claim, holder))
+        signal.go_on(when_waiting=1)
+        signal.end()
+    else:
+        hindering = hindered(run.id)
+        suspend = Session(lambda: execute_claimed(*claim, holder))
+        wait_for(lambda: _lock_waits() == 1, what="the suspend has the row")
+        sender = Session(lambda: runs.signal(run.id, "go", 7))
+        hindering.go_on(when_waiting=2)
+        hindering.end()
+        assert sender.outcome() is None
+    assert suspend.outcome() is None
+    while (woken := holder.claim()) is not None:
+        execute_claimed(*woken, holder)
     assert runs.result(run.id, timeout=0) == 7
+    epoch = 1 if first == "signal" else 2
+    assert Run.objects.get(pk=run.id).epoch == epoch, "it goes to sleep only if the signal has not come yet"
 
 
 def test_two_senders_to_the_same_two_runs_do_not_deadlock() -> None:
     """ENGINE 13: the first firing of the delivery trigger locks all runs of its transaction in the order of ids.
 
-    A gate holds each row until both senders wait at their COMMIT. The first row is let go, and the second only when
-    somebody holds the first: senders that lock in the order of sending then each hold one and wait for the other."""
-    one, other = sorted(runs.start(waits_for_go).id for _ in range(2))
+    Each sends to a third run between the two, which a gate holds until both wait at their COMMIT: senders that lock in
+    the order of sending then have one of the two and want the other."""
+    one, other, between, beside = (runs.start(waits_for_go).id for _ in range(4))
     TestHolder().work()
-    gates = {run_id: Gate(run_id) for run_id in (one, other)}
+    gates = [Gate(between), Gate(beside)]
     errors: list[BaseException] = []
 
     def send(ids: list[str]) -> None:
@@ -123,11 +129,10 @@ def test_two_senders_to_the_same_two_runs_do_not_deadlock() -> None:
         except OperationalError as error:
             errors.append(error)
 
-    senders = [in_thread(lambda: send([one, other])), in_thread(lambda: send([other, one]))]
+    senders = [in_thread(lambda: send([one, between, other])), in_thread(lambda: send([other, beside, one]))]
     wait_for(lambda: _lock_waits() == 2, what="both senders wait at their commit")
-    gates[one].open()
-    wait_for(lambda: not _is_free(one), what="a sender holds the first row")
-    gates[other].open()
+    for gate in gates:
+        gate.open()
     for thread in senders:
         thread.join(30)
     assert errors == []
@@ -151,11 +156,6 @@ class Gate:
     def open(self) -> None:
         self._go.set()
         self._thread.join(10)
-
-
-def _is_free(run_id: str) -> bool:
-    with transaction.atomic():
-        return Run.objects.select_for_update(no_key=True, skip_locked=True).filter(pk=run_id).exists()
 
 
 def test_a_message_that_no_wait_wants_does_not_wake_the_run() -> None:
@@ -278,6 +278,19 @@ def test_a_timer_and_a_signal_at_once_have_one_winner() -> None:
         "message": Run.objects.get(pk=run.id).error["message"],  # type: ignore[index]
         "path": "1",
     }
+
+
+def test_the_clock_goes_on_while_a_long_history_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Taken up only then, it would be slow by that time: sleeps too short, signals that came in time too late."""
+    slow = statements.LOAD_HISTORY.replace("WHERE e.run_id", "WHERE pg_sleep(0.3) IS NOT NULL AND e.run_id")
+    monkeypatch.setattr(statements, "LOAD_HISTORY", slow)
+    holder = TestHolder()
+    runs.start(waits_for_go)
+    claim = holder.claim()
+    assert claim is not None
+    began = db_now()
+    anchor = load(*claim, holder).writer.anchor
+    assert anchor.now() >= began + timedelta(seconds=0.3)
 
 
 class _clock_moved:  # noqa: N801 - reads like a function

@@ -190,18 +190,22 @@ def test_a_failed_run_names_the_position_its_error_came_from() -> None:
 
 
 def test_the_first_run_sees_what_a_replay_sees() -> None:
-    """Arguments and results are decoded copies: what a step does to its argument stays in the step."""
+    """Arguments and results are decoded copies: what a step does to its argument, and to what it returned, stays
+    in the step."""
     seen: list[object] = []
+    kept: list[list[int]] = []
 
     @step
     def adds(items: list[int]) -> list[int]:
         items.append(99)
+        kept.append(items)
         return items
 
     @workflow
     def shares() -> list[object]:
         items = [1]
         result = adds(items)
+        kept[0].append(98)
         result.append(100)
         again = adds(items)
         seen.append((list(items), list(result), list(again)))
@@ -259,6 +263,9 @@ def test_a_run_whose_code_no_worker_has_waits_for_one_and_says_so() -> None:
     (wait,) = waiting_for(Run.objects.get(pk=stranded.id))
     assert wait["kind"] == "worker"
     assert wait["detail"] == "no live worker has newer@2"
+    registry.add_workflow(newer)
+    assert TestHolder().work() == 1
+    assert runs.get(stranded.id).status == "completed", "it goes on by itself with a worker that has the code"
 
 
 def test_durable_calls_work_only_in_a_workflow_s_own_frame() -> None:

@@ -86,15 +86,17 @@ def test_an_open_transaction_holds_up_only_the_same_key() -> None:
     slow = in_thread(slow_caller)
     sent.wait(10)
     holder = TestHolder()
-    began = time.monotonic()
-    runs.start(greets, "Cy", key="cy")
-    assert holder.work() == 2, "the run that was signalled is executed meanwhile, and the new one"
-    assert Run.objects.get(pk=asked.id).status == "waiting", "it does not see what is not committed"
-    assert time.monotonic() - began < 2
-    same_key: list[str] = []
-    same = in_thread(lambda: same_key.append(runs.start(greets, "Bob", key="bob").id))
-    wait_for(lambda: _lock_waits() == 1, what="the same key waits for the slow caller")
-    release.set()
+    try:
+        began = time.monotonic()
+        runs.start(greets, "Cy", key="cy")
+        assert holder.work() == 2, "the run that was signalled is executed meanwhile, and the new one"
+        assert Run.objects.get(pk=asked.id).status == "waiting", "it does not see what is not committed"
+        assert time.monotonic() - began < 2
+        same_key: list[str] = []
+        same = in_thread(lambda: same_key.append(runs.start(greets, "Bob", key="bob").id))
+        wait_for(lambda: _lock_waits() == 1, what="the same key waits for the slow caller")
+    finally:
+        release.set()
     slow.join(10)
     same.join(10)
     assert same_key == [Run.objects.get(key="bob").pk]
