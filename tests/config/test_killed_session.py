@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -45,6 +46,8 @@ def test_a_killed_session_leaves_nothing_running(tmp_path: Path) -> None:
 
 
 def _worker_of(pid: int) -> psutil.Process | None:
-    children = psutil.Process(pid).children()
-    ready = [child for child in children if "celery" in child.cmdline() and child.num_threads() > 4]
-    return ready[0] if ready else None
+    for child in psutil.Process(pid).children():
+        with suppress(psutil.Error):  # one that has just ended
+            if "celery" in child.cmdline() and child.num_threads() > 4:
+                return child
+    return None

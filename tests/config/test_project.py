@@ -14,6 +14,9 @@ import pytest
 from kombu.transport import TRANSPORT_ALIASES
 
 from config.home import BASE_DIR
+from tests import machine
+from tests.breaks import Break
+from tests.sabotage import BREAKS
 
 HTTP = ("django.http", "django.views", "django.urls", "django.shortcuts", "django.template")
 REQUIREMENTS = BASE_DIR / "requirements"
@@ -125,7 +128,48 @@ def test_make_without_a_python_gives_one_clear_error(tmp_path: Path) -> None:
     assert lines == ["Signoff needs Python 3.11 or newer with its venv module (Debian: apt-get install python3-venv)."]
 
 
-def test_ci_is_make_check_and_make_test() -> None:
+@pytest.mark.parametrize("each", BREAKS, ids=lambda each: each.name)
+def test_each_break_of_make_sabotage_has_its_place_and_its_tests(each: Break) -> None:
+    sound = (BASE_DIR / each.file).read_text(encoding="utf-8")
+    assert each.broken(sound) != sound
+    assert each.tests
+    for test in each.tests:
+        file, _, name = test.partition("::")
+        source = (BASE_DIR / file).read_text(encoding="utf-8")
+        assert not name or f"def {name.partition('[')[0]}(" in source, test
+
+
+def test_each_break_of_make_sabotage_has_a_name_of_its_own() -> None:
+    assert len({each.name for each in BREAKS}) == len(BREAKS) >= 25
+
+
+SABOTAGE = """
+import sys
+from dataclasses import replace
+from tests import sabotage
+real = next(each for each in sabotage.BREAKS if each.name == "times have no zone")
+sabotage.BREAKS = [real, replace(real, name="harmless", new=real.old + "  # the same")]
+sys.exit(sabotage.main())
+"""
+
+
+def test_make_sabotage_fails_if_a_break_turns_no_test_red() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SABOTAGE],
+        cwd=BASE_DIR,
+        env=machine.environment(DJANGO_SETTINGS_MODULE="tests.settings"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    said = [re.sub(r"\(\d+ s\)", "(1 s)", line) for line in done.stdout.splitlines()]
+    red = "red   times have no zone (1 s): pages/test_display.py::test_times_name_their_zone_and_day"
+    assert sorted(said[:2]) == ["GREEN harmless (1 s): pytest ended with 0", red]
+    assert said[-1] == "1 of 2 breaks turned a test red (1 s)"
+
+
+def test_ci_is_make_check_make_test_and_make_sabotage() -> None:
     script = (BASE_DIR / ".ci" / "run").read_text(encoding="utf-8")
-    assert re.findall(r"^make .*$", script, re.MULTILINE) == ["make check test"]
+    assert re.findall(r"^make .*$", script, re.MULTILINE) == ["make check test sabotage"]
     assert os.access(BASE_DIR / ".ci" / "run", os.X_OK)
