@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import OperationalError
+from django.db import DEFAULT_DB_ALIAS, OperationalError
 from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.signals import connection_created
 from django.dispatch import receiver
@@ -81,7 +81,8 @@ def django_database(params: dict[str, Any], *, pool_size: int) -> dict[str, Any]
 
 @receiver(connection_created)
 def _prepare_statements(connection: DatabaseWrapper, **_: Any) -> None:
-    prepare_statements(connection.connection)
+    if connection.alias == DEFAULT_DB_ALIAS:
+        prepare_statements(connection.connection)
 
 
 def session_params(params: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from celery.signals import worker_init, worker_ready, worker_shutdown, worker_shutting_down
+from django.db import DatabaseError, InterfaceError
+from psycopg import Error as PsycopgError
 
 from journal import registry, worker
 from journal.errors import AuthorsModuleBroken
@@ -28,12 +30,18 @@ def load_workflows(**_: Any) -> None:
 
 @worker_ready.connect
 def start(sender: Any, **_: Any) -> None:
-    """Celery says that it is ready at each return of its broker; this process becomes a worker once."""
+    """Celery says that it is ready at each return of its broker; this process becomes a worker once.
+
+    SystemExit where the database is away: who supervises it starts it again, and it never looks ready and is not."""
     if worker.is_started():
         return
     local = worker.LocalWorker(slots=sender.pool.limit, submit=sender.pool.apply_async)
     worker.set_current(local)
-    local.start()
+    try:
+        local.start()
+    except (DatabaseError, InterfaceError, PsycopgError) as error:
+        worker.set_current(None)
+        raise SystemExit(f"this worker cannot reach the database: {error}") from None
 
 
 @worker_shutting_down.connect

@@ -6,7 +6,6 @@ at once; suspected, when its session is gone, after a grace; stale, when its hea
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
@@ -14,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from psycopg.types.json import Jsonb
+
 from journal import bells, statements
 from journal.models import Worker
-from journal.states import Death
+from journal.states import Death, RunStatus
 
 log = logging.getLogger("journal.leases")
 
@@ -30,8 +31,15 @@ SUSPECT_AFTER = 2
 """Deaths with a run after which it is claimed only by a worker that holds nothing else."""
 POISONED_AFTER = 5
 """Deaths with a run alone after which it is blocked."""
+POISON = {
+    "reason": f"its worker died {POISONED_AFTER} times while it held this run and nothing else",
+    "path": "",
+    "code": {"recorded": ""},
+}
 LOCK_SPACE = 0x51F
 """First key of the advisory lock that each worker's session holds; the second is the worker's id."""
+
+DECLARE = "UPDATE journal_worker SET death = %s WHERE id = %s AND death IS NULL AND stopped_at IS NULL"
 
 # Life and death are told by clock_timestamp(), not journal_clock(): tests move that one by hours.
 LOST_SESSIONS = """
@@ -49,21 +57,22 @@ WHERE w.id = seen.id AND w.is_watched AND seen.held = (w.session_lost_at IS NOT 
 """
 
 # Both graces also count from the server's own start: after a restart no worker has a session, and none is dead.
+# Judged and declared in one statement, on the row as it is then: one that beats in between lives.
 OVERDUE = """
-SELECT id,
+UPDATE journal_worker SET death =
     CASE WHEN heartbeat_at < clock_timestamp() - %(lease)s * interval '1 second' THEN 'stale' ELSE 'suspected' END
-FROM journal_worker
 WHERE stopped_at IS NULL AND death IS NULL AND id <> %(me)s
   AND ((heartbeat_at < clock_timestamp() - %(lease)s * interval '1 second'
         AND pg_postmaster_start_time() < clock_timestamp() - %(lease)s * interval '1 second')
     OR (greatest(session_lost_at, pg_postmaster_start_time()) < clock_timestamp() - %(grace)s * interval '1 second'
         AND session_lost_at IS NOT NULL))
+RETURNING id
 """
 
 # Not only at the moment of death: a claim may have been committed just after the dead worker's runs were freed, or one
-# of them have been locked then. A worker that has said goodbye has no grade of death.
+# of them have been locked then.
 OWNED_BY_DEAD = """
-SELECT DISTINCT w.id, w.death FROM journal_run r JOIN journal_worker w ON w.id = r.worker_id
+SELECT DISTINCT w.id FROM journal_run r JOIN journal_worker w ON w.id = r.worker_id
 WHERE r.status = 'running' AND (w.death IS NOT NULL OR w.stopped_at IS NOT NULL)
 """
 
@@ -110,37 +119,31 @@ def prove_dead(*, pid: int) -> None:
 
 
 def declare_dead(worker_id: int, grade: Death | str) -> None:
-    """Writes the death down and frees what the worker held. Doing it twice changes nothing."""
-    statements.rows("UPDATE journal_worker SET death = %s WHERE id = %s AND death IS NULL", [grade, worker_id])
-    _free_runs_of(worker_id, grade)
+    """Writes the death down and frees what the worker held. Doing it twice changes nothing; one that has said goodbye
+    has not died."""
+    statements.rows(DECLARE, [grade, worker_id])
+    free_runs_of(worker_id)
 
 
-def _free_runs_of(worker_id: int, grade: Death | str | None) -> None:
-    """After its end was committed: what is locked now, or cut short, the next sweep frees."""
-    freed = statements.rows(statements.FREE_RUNS_OF, {"worker": worker_id, "grade": grade})
-    for run_id, deaths_alone in freed:
-        if deaths_alone >= POISONED_AFTER:
-            _block_poison(run_id, worker_id)
+def free_runs_of(worker_id: int) -> None:
+    """After its end was committed: what is locked now, or cut short, the next sweep frees.
+
+    A run that keeps killing its worker while alone in it is blocked: the same code does not try it again."""
+    params = {"worker": worker_id, "poisoned": POISONED_AFTER, "difference": Jsonb(POISON)}
+    freed = statements.rows(statements.FREE_RUNS_OF, params)
+    for run_id, status, _ in freed:
+        if status == RunStatus.BLOCKED:
+            log.error("run %s is blocked: %s", run_id, POISON["reason"])
     if freed:
-        end = f"dead ({grade})" if grade else "gone"
-        log.warning("worker %s is %s: %d of its runs go on elsewhere", worker_id, end, len(freed))
+        end = f"dead ({freed[0][2]})" if freed[0][2] else "gone"
+        log.warning("worker %s is %s: it held %d runs, and holds none now", worker_id, end, len(freed))
         bells.ring()
-
-
-def _block_poison(run_id: str, worker_id: int) -> None:
-    """A run that keeps killing its worker while alone in it is not tried again by the same code."""
-    reason = f"its worker died {POISONED_AFTER} times while it held this run and nothing else"
-    fingerprint = Worker.objects.values_list("fingerprint", flat=True).get(pk=worker_id)
-    difference = {"reason": reason, "path": "", "code": {"recorded": "", "at_hand": fingerprint}}
-    params = {"run": run_id, "difference": json.dumps(difference), "fingerprint": fingerprint, "limit": POISONED_AFTER}
-    statements.rows(statements.BLOCK_POISON, params)
-    log.error("run %s is blocked: %s", run_id, reason)
 
 
 def retire(worker_id: int) -> None:
     """A worker's own goodbye. What it could not hand back is free at once."""
     statements.rows("UPDATE journal_worker SET stopped_at = clock_timestamp() WHERE id = %s", [worker_id])
-    _free_runs_of(worker_id, None)
+    free_runs_of(worker_id)
 
 
 def sweep_dead(me: int, *, may_suspect: bool) -> None:
@@ -151,10 +154,10 @@ def sweep_dead(me: int, *, may_suspect: bool) -> None:
         declare_dead(worker_id, Death.PROVED)
     if may_suspect:
         statements.rows(LOST_SESSIONS, {"space": LOCK_SPACE})
-        for worker_id, grade in statements.rows(OVERDUE, {"me": me, "lease": LEASE, "grace": GRACE}):
-            declare_dead(worker_id, grade)
-    for worker_id, grade in statements.rows(OWNED_BY_DEAD, []):
-        _free_runs_of(worker_id, grade)
+        for (worker_id,) in statements.rows(OVERDUE, {"me": me, "lease": LEASE, "grace": GRACE}):
+            free_runs_of(worker_id)
+    for (worker_id,) in statements.rows(OWNED_BY_DEAD, []):
+        free_runs_of(worker_id)
 
 
 def _proved(me: int) -> Sequence[int]:

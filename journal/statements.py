@@ -104,7 +104,7 @@ RECONCILE = "SELECT epoch, seq, head, status FROM journal_run WHERE id = %s FOR 
 
 # Conditional on the epoch: only the holder gives back what it holds.
 HAND_BACK = """
-UPDATE journal_run SET status = 'ready', worker_id = NULL, state_at = journal_clock(),
+UPDATE journal_run SET status = 'ready', worker_id = NULL, freed_by = NULL, state_at = journal_clock(),
        claim_at = journal_claim_at(priority, true)
 WHERE id = %s AND epoch = %s AND status = 'running' RETURNING id
 """
@@ -138,21 +138,23 @@ FROM candidate WHERE r.id = candidate.id RETURNING r.id
 # A worker that says goodbye frees its runs; one that died is also counted against them. What is locked is passed by
 # (waiting for it, every worker's sweep would stop where one session hangs), and found by the next sweep.
 FREE_RUNS_OF = """
-WITH held AS (
-    SELECT id FROM journal_run WHERE worker_id = %(worker)s AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED
+WITH gone AS (
+    SELECT death, (death IS NOT NULL)::int AS died, fingerprint FROM journal_worker WHERE id = %(worker)s
+), held AS (
+    SELECT id, is_alone AND deaths_alone + 1 >= %(poisoned)s AS is_last
+    FROM journal_run WHERE worker_id = %(worker)s AND status = 'running' FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE journal_run r SET status = 'ready', worker_id = NULL, freed_by = %(grade)s, state_at = journal_clock(),
-       claim_at = journal_claim_at(priority, true),
-       deaths = deaths + CASE WHEN %(grade)s::text IS NULL THEN 0 ELSE 1 END,
-       deaths_alone = deaths_alone + CASE WHEN %(grade)s::text IS NOT NULL AND is_alone THEN 1 ELSE 0 END
-FROM held WHERE r.id = held.id RETURNING r.id, r.deaths_alone
-"""
-
-# By the fingerprint of the worker that died: other code may try it once.
-BLOCK_POISON = """
-UPDATE journal_run SET status = 'blocked', state_at = journal_clock(), blocked = %(difference)s::jsonb,
-       blocked_by = array_append(blocked_by, %(fingerprint)s::text), deaths_alone = deaths_alone - 1
-WHERE id = %(run)s AND status = 'ready' AND deaths_alone >= %(limit)s
+UPDATE journal_run r SET worker_id = NULL, freed_by = gone.death, state_at = journal_clock(),
+       claim_at = journal_claim_at(priority, true), deaths = deaths + gone.died,
+       -- Poison is blocked at once: ready for a moment, it could take one worker more. Not counted, so that other code
+       -- has one try; blocked by what the dead worker ran.
+       status = CASE WHEN poison.found THEN 'blocked' ELSE 'ready' END,
+       blocked = CASE WHEN poison.found THEN jsonb_set(%(difference)s, '{code,at_hand}', to_jsonb(gone.fingerprint))
+                 ELSE blocked END,
+       blocked_by = CASE WHEN poison.found THEN array_append(blocked_by, gone.fingerprint) ELSE blocked_by END,
+       deaths_alone = deaths_alone + CASE WHEN is_alone AND NOT poison.found THEN gone.died ELSE 0 END
+FROM held, gone, LATERAL (SELECT held.is_last AND gone.died = 1 AS found) poison
+WHERE r.id = held.id RETURNING r.id, r.status, r.freed_by
 """
 
 

@@ -7,6 +7,7 @@ skips what another worker has locked, so any number of sweeps at once do the wor
 from __future__ import annotations
 
 import logging
+from datetime import datetime
 
 from journal import bells, hooks, statements
 
@@ -16,18 +17,21 @@ HOOKED_DUE = """
 SELECT w.run_id, w.generation, w.branch, w.path, w.kind, w.reference
 FROM journal_wait w JOIN journal_run r ON r.id = w.run_id AND r.status = 'waiting'
 WHERE w.due_at <= journal_clock() AND w.kind = ANY(%s) ORDER BY w.due_at LIMIT 50
+-- Only a look, whose locks end with it: fifty runs that somebody keeps locked must not hide those that come after.
+FOR NO KEY UPDATE OF r SKIP LOCKED
 """
 
-# A claim whose commit this worker never heard of: leased to it, and in none of its threads.
+# A claim whose commit this worker never heard of: leased to it, and in none of its threads. Claimed well before the
+# list of those was made: a sweep that is held up must not take a list of then for one of now.
 RELEASE_FORGOTTEN = """
 WITH forgotten AS (
     SELECT id FROM journal_run
-    WHERE worker_id = %s AND status = 'running' AND claimed_at < journal_clock() - interval '10 seconds'
+    WHERE worker_id = %s AND status = 'running' AND claimed_at < %s - interval '10 seconds'
       AND NOT EXISTS (SELECT 1 FROM unnest(%s::text[], %s::int[]) AS held(id, epoch)
                       WHERE held.id = journal_run.id AND held.epoch = journal_run.epoch)
     FOR NO KEY UPDATE SKIP LOCKED
 )
-UPDATE journal_run r SET status = 'ready', worker_id = NULL, state_at = journal_clock(),
+UPDATE journal_run r SET status = 'ready', worker_id = NULL, freed_by = NULL, state_at = journal_clock(),
        claim_at = journal_claim_at(priority, true)
 FROM forgotten WHERE r.id = forgotten.id RETURNING r.id
 """
@@ -54,9 +58,10 @@ def unblock(capabilities: list[str], fingerprint: str) -> None:
         bells.ring()
 
 
-def release_forgotten(worker_id: int, held: list[tuple[str, int]]) -> None:
-    """Frees what the worker was leased and does not hold; `held` has the run and the epoch of each of its claims."""
+def release_forgotten(worker_id: int, held: list[tuple[str, int]], since: datetime) -> None:
+    """Frees what the worker was leased and does not hold; `held` has the run and the epoch of each of its claims, as
+    it was at `since` or later, by the database's clock."""
     ids, epochs = [run_id for run_id, _ in held], [epoch for _, epoch in held]
-    for (run_id,) in statements.rows(RELEASE_FORGOTTEN, [worker_id, ids, epochs]):
+    for (run_id,) in statements.rows(RELEASE_FORGOTTEN, [worker_id, since, ids, epochs]):
         log.warning("run %s was leased to this worker, which does not know it; it is ready again", run_id)
         bells.ring()

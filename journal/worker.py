@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 
 from journal import bells, leases, registry, statements, sweeping
+from journal.clock import db_now
 from journal.connections import close_all
 from journal.errors import LeaseLost
 from journal.models import Worker
@@ -180,9 +181,10 @@ class LocalWorker:
             try:
                 sweeping.wake_due()
                 leases.sweep_dead(self._heart.worker_id, may_suspect=self._heart.is_steady())
+                since = db_now()
                 with self._lock:
                     held = list(self._held)
-                sweeping.release_forgotten(self._heart.worker_id, held)
+                sweeping.release_forgotten(self._heart.worker_id, held, since)
                 if time.monotonic() - unblocked_at > UNBLOCK_EVERY:
                     unblocked_at = time.monotonic()
                     sweeping.unblock(self._capabilities, self.fingerprint)
@@ -227,7 +229,7 @@ class _Heart:
             try:
                 self.beat()
                 pause = 0.25 if self._wants_lock else leases.HEARTBEAT
-            except (psycopg.Error, DatabaseError) as error:
+            except (psycopg.Error, DatabaseError, InterfaceError) as error:
                 log.warning("the heartbeat does not reach the database: %s", error)
                 self.close()
                 pause = 0.25

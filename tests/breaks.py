@@ -254,9 +254,19 @@ ENGINE = [
         "test_recovery.py::test_a_forgotten_run_that_is_locked_holds_up_no_other",
     ),
     _engine(
-        "a goodbye is a death", "leases.py",
-        "SELECT DISTINCT w.id, w.death FROM", "SELECT DISTINCT w.id, coalesce(w.death, 'proved') FROM",
+        "a goodbye is a death", "statements.py",
+        "(death IS NOT NULL)::int AS died", "1 AS died",
         "test_recovery.py::test_what_a_leaving_worker_could_not_free_is_no_death",
+    ),
+    _engine(
+        "who has said goodbye can die", "leases.py",
+        "AND death IS NULL AND stopped_at IS NULL\"", "AND death IS NULL\"",
+        "test_recovery.py::test_who_has_said_goodbye_does_not_die",
+    ),
+    _engine(
+        "a sweep takes a list of then for one of now", "sweeping.py",
+        "AND claimed_at < %s - interval '10 seconds'", "AND %s::timestamptz < journal_clock()",
+        "test_recovery.py::test_a_list_of_what_is_held_tells_nothing_of_what_was_claimed_since",
     ),
     _engine(
         "timers wait for a locked run", "statements.py",

@@ -13,6 +13,7 @@ from approvals.errors import Refusal
 from approvals.models import Approval
 from approvals.verifying import verify
 from journal import leases, runs, sweeping
+from journal.clock import db_now
 from journal.errors import RunEnded
 from tests import counts
 from tests.approvals.scene import Racer, Scene
@@ -57,7 +58,7 @@ class Storm:
 
     def sweeps(self) -> None:
         sweeping.wake_due()
-        sweeping.release_forgotten(self.scene.holder.row.pk, [])
+        sweeping.release_forgotten(self.scene.holder.row.pk, [], db_now())
         leases.sweep_dead(self.scene.holder.row.pk, may_suspect=False)
 
 

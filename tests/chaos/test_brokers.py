@@ -29,7 +29,7 @@ from config.home import BASE_DIR
 from journal import bells, runs
 from tests import counts
 from tests.agents.shop import OWNER, REVIEWER, STARTER
-from tests.chaos.servers import Broker, Pgmq, RabbitMQ, Redis, Silent
+from tests.chaos.servers import Broker, Pgmq, RabbitMQ, Redis, Silent, free_port
 from tests.harness import Child, Service, Web
 from tests.waiting import wait_for
 from tests.workflows import asking, plain
@@ -368,3 +368,11 @@ def test_nothing_that_has_a_session_forks(farm: Service) -> None:
     server = {child.pid for child in psutil.Process(web.pid).children()}
     assert psutil.Process(worker.pid).children() == []
     assert pids - {os.getpid()} == {worker.pid, *server}
+
+
+def test_a_worker_that_finds_no_database_ends_and_says_so(farm: Service, redis: Redis) -> None:
+    """Its broker is there, so Celery calls it ready. It must not take bells for ever and no work."""
+    farm.broker = redis.url
+    worker = farm.start_worker(wait=False, DATABASE_URL=f"postgresql://nobody@127.0.0.1:{free_port()}/nothing")
+    assert worker.wait(60) != 0
+    assert "this worker cannot reach the database" in worker.output()

@@ -31,6 +31,7 @@ from journal import (
     wait_for_signal,
     workflow,
 )
+from journal.clock import db_now
 from journal.models import Event, Run, Wait
 from journal.runner import execute_claimed
 from journal.verifying import verify_run
@@ -525,7 +526,7 @@ def test_a_claim_is_forgotten_by_its_epoch_not_by_its_run() -> None:
     claim = holder.claim()
     assert claim == (run.id, 1)
     Run.objects.update(claimed_at=datetime(2020, 1, 1, tzinfo=UTC))
-    sweeping.release_forgotten(holder.row.pk, [(run.id, 1)])
+    sweeping.release_forgotten(holder.row.pk, [(run.id, 1)], db_now())
     assert Run.objects.get(pk=run.id).status == "running"
-    sweeping.release_forgotten(holder.row.pk, [(run.id, 0)])
+    sweeping.release_forgotten(holder.row.pk, [(run.id, 0)], db_now())
     assert Run.objects.get(pk=run.id).status == "ready"

@@ -6,9 +6,11 @@ import os
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from journal import leases
 from journal.models import Worker
+from tests.journal.colliding import Other, Session
 from tests.journal.inprocess import TestHolder
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -126,4 +128,15 @@ def test_a_process_that_cannot_be_looked_at_is_not_proved_dead(judge: int, monke
         pid=1, host="x", machine=leases.Process.mine().machine, process_started=1, capabilities=[], fingerprint="x"
     )
     leases.sweep_dead(judge, may_suspect=False)
+    assert death_of(row) is None
+
+
+def test_a_worker_that_beats_while_it_is_judged_lives(judge: int) -> None:
+    """Its beat holds the row; the judge waits for it, and looks again at what it finds then."""
+    row = worker()
+    moved(row, "session_lost_at", leases.GRACE + 1)
+    beats = Other(lambda: Worker.objects.filter(pk=row.pk).update(heartbeat_at=Now(), session_lost_at=None))
+    judging = Session(lambda: leases.sweep_dead(judge, may_suspect=True))
+    beats.go_on(when_waiting=1)
+    assert judging.outcome() is None
     assert death_of(row) is None

@@ -50,7 +50,7 @@ def test_a_zombie_s_append_waits_for_the_claim_and_writes_nothing() -> None:
 
     def claim_again() -> None:
         with transaction.atomic():
-            statements.rows(statements.FREE_RUNS_OF, {"worker": old.row.pk, "grade": "suspected"})
+            leases.free_runs_of(old.row.pk)
             assert new.claim() == (run_id, 2)
             in_claim.set()
             commit.wait(10)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from datetime import UTC, datetime
 
 import pytest
 from django.db import connection
 
 from journal import leases, runs, step, sweeping, workflow
+from journal.clock import db_now
 from journal.models import Run, Worker
 from journal.runner import execute_claimed
 from tests import counts
@@ -67,11 +69,29 @@ def test_a_forgotten_run_that_is_locked_holds_up_no_other() -> None:
     holder, (locked, free) = orphans(2)
     Run.objects.update(claimed_at="2020-01-01T00:00Z")
     gate = Gate(locked)
-    sweeping_up = Session(lambda: sweeping.release_forgotten(holder.row.pk, []))
+    sweeping_up = Session(lambda: sweeping.release_forgotten(holder.row.pk, [], db_now()))
     sweeping_up.join(5)
     assert not sweeping_up.is_alive()
     assert [status(locked), status(free)] == ["running", "ready"]
     gate.open()
+
+
+def test_a_list_of_what_is_held_tells_nothing_of_what_was_claimed_since() -> None:
+    """The sweep lists what it holds (nothing) and is held up for long; a slot claims; then the sweep goes on."""
+    holder, (claimed,) = orphans(1)
+    Run.objects.update(claimed_at="2021-01-01T00:00Z")
+    sweeping.release_forgotten(holder.row.pk, [], datetime(2020, 12, 31, tzinfo=UTC))
+    assert status(claimed) == "running"
+    sweeping.release_forgotten(holder.row.pk, [], datetime(2021, 1, 2, tzinfo=UTC))
+    assert status(claimed) == "ready"
+
+
+def test_who_has_said_goodbye_does_not_die() -> None:
+    """A neighbour's look at its process may come after both."""
+    leaves = TestHolder()
+    leases.retire(leaves.row.pk)
+    leases.declare_dead(leaves.row.pk, "proved")
+    assert Worker.objects.get(pk=leaves.row.pk).death is None
 
 
 def test_what_a_leaving_worker_could_not_free_is_no_death() -> None:
@@ -149,7 +169,7 @@ def test_sweeps_take_nothing_from_the_living_and_each_orphan_once() -> None:
         for _ in range(5):
             sweeping.wake_due()
             leases.sweep_dead(alive.row.pk, may_suspect=False)
-            sweeping.release_forgotten(alive.row.pk, [held])
+            sweeping.release_forgotten(alive.row.pk, [held], db_now())
 
     for session in [Session(sweep) for _ in range(8)]:
         assert session.outcome() is None
