@@ -230,7 +230,7 @@ ENGINE = [
     ),
     _engine(
         "neighbours are blamed", "statements.py",
-        "CASE WHEN %(grade)s::text IS NOT NULL AND is_alone THEN 1", "CASE WHEN %(grade)s::text IS NOT NULL THEN 1",
+        "CASE WHEN is_alone AND NOT poison.found THEN", "CASE WHEN NOT poison.found THEN",
         "test_poison.py::test_a_neighbour_in_the_same_worker_is_never_blocked",
     ),
     _engine(
