@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -134,7 +135,11 @@ def session(each: Break | None, tests: Sequence[str], url: str) -> tuple[int, li
         recorder = Recorder()
         # Hypothesis is there before pytest can rewrite its assertions.
         options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
-        code = pytest.main([*options, *(["-x"] if each else []), *tests], plugins=[recorder])
+        try:
+            code = pytest.main([*options, *(["-x"] if each else []), *tests], plugins=[recorder])
+        except Exception:  # noqa: BLE001 - what a break left behind may fail pytest's own end, after the tests
+            traceback.print_exc()
+            code = pytest.ExitCode.TESTS_FAILED if recorder.failed else pytest.ExitCode.INTERNAL_ERROR
         sys.stdout.flush()
         said = output.read_text(encoding="utf-8", errors="replace")
         return int(code), recorder.failed, said, time.monotonic() - began
