@@ -18,6 +18,7 @@ from approvals import requires_approval
 from journal import (
     NotInWorkflow,
     Retry,
+    context,
     current_step,
     now,
     progress,
@@ -134,6 +135,7 @@ def test_an_error_of_the_engine_s_own_write_is_not_the_step_s_error(monkeypatch:
 def test_a_generator_that_is_left_open_does_nothing_in_another_run() -> None:
     """ENGINE 16: what stands in its `finally` happens neither on the suspend nor inside somebody else's run."""
     done: list[str] = []
+    left_in_its_run: list[bool] = []
 
     @step
     def cleanup() -> None:
@@ -147,6 +149,7 @@ def test_a_generator_that_is_left_open_does_nothing_in_another_run() -> None:
             yield 1
             yield 2
         finally:
+            left_in_its_run.append(context.in_workflow())
             cleanup()
 
     @workflow
@@ -165,6 +168,7 @@ def test_a_generator_that_is_left_open_does_nothing_in_another_run() -> None:
     holder = TestHolder()
     reading = runs.start(reads)
     holder.work()
+    assert left_in_its_run == [True]
     beside = runs.start(other)
     holder.work()
     assert events(beside.id) == [("run_started", "other"), ("step_completed", "busy"), ("run_completed", "")]
