@@ -120,6 +120,11 @@ APPROVALS = [
         "deadline_race.py::test_a_decision_that_has_the_lock_at_the_deadline_stands",
     ),
     _approval(
+        "locked runs hide the deadlines after them", "journal/sweeping.py",
+        "FOR NO KEY UPDATE OF r SKIP LOCKED", "FOR NO KEY UPDATE OF r",
+        "deadline_race.py::test_a_decision_that_has_the_lock_at_the_deadline_stands",
+    ),
+    _approval(
         "the deadline wakes nobody", "approvals/deadlines.py",
         "            wake(record.approval)\n", "",
         "deadline_race.py::test_a_decision_that_waits_while_the_end_is_entered_is_late",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
@@ -16,12 +16,14 @@ from functools import partial
 import pytest
 from django.db import connection
 
+from approvals.deadlines import expire_due
 from approvals.decisions import Outcome
 from approvals.errors import DeadlinePassed
 from approvals.models import Approval, Entry
 from approvals.verifying import verify
 from journal import leases, runs, sweeping
 from journal.clock import db_now
+from journal.hooks import WaitDue
 from journal.models import Event, Message
 from journal.runner import execute_claimed
 from tests import counts
@@ -51,9 +53,9 @@ def somebody_enters() -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def sweep() -> None:
+def sweep(job: Callable[[], object] = sweeping.wake_due) -> None:
     """A worker's sweep, which has to come back although somebody holds the run."""
-    sweeping_up = Racer(sweeping.wake_due)
+    sweeping_up = Racer(job)
     sweeping_up.join(5)
     assert not sweeping_up.is_alive(), "the sweep waits for a lock"
 
@@ -91,6 +93,8 @@ def test_a_decision_that_has_the_lock_at_the_deadline_stands(scene: Scene) -> No
             wait_for(somebody_enters, what="the decision has all its locks")
             later.enter_context(moved_clock(OVER))
             sweep()
+            # One that looked just before the decision locked the run.
+            sweep(lambda: expire_due(WaitDue(approval.run_id, 0, 0, "1", approval.id)))
         outcome = deciding.outcome()
         assert isinstance(outcome, Outcome), outcome
         assert outcome.status == "approved"
